@@ -43,7 +43,7 @@ class Choice(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in plans and cards."""
+        """The name in plans and cards."""
 
     @property
     def words(self) -> Any:

@@ -15,7 +15,7 @@ class IrregularFile(OSError):
 
 
 def refuse_irregular(path: Path) -> None:
-    """Refuse what is no regular file, or no link to one, without opening it."""
+    """Refuse a path that is not a regular file or a link to one, without opening it."""
     _refuse(path, path.stat())
 
 

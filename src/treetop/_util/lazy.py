@@ -16,12 +16,12 @@ class _Later:
 
 
 def later(make: Callable[[], T]) -> T:
-    """Return what stands for a value that is still to be made, in a field of a class that is `deferring` it."""
+    """Return a placeholder for a value that a field of a `deferring` class computes on first use."""
     return cast(T, _Later(make))
 
 
 class _Deferred:
-    """A field that may be given as `later`; what is made of that is kept."""
+    """A field that may be given as `later`; its value is computed once and kept."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,7 +55,7 @@ def is_made(one: object, name: str) -> bool:
 
 
 def changed(one: T, **changes: Any) -> T:
-    """Return a dataclass with some fields changed, as `dataclasses.replace` does, without making what is for later."""
+    """Return a dataclass with some fields changed, as `dataclasses.replace` does, without computing deferred fields."""
     same = {field.name: one.__dict__[field.name] for field in fields(one) if field.init}  # type: ignore[arg-type]
     return type(one)(**same | changes)
 

@@ -19,7 +19,7 @@ INK, SOFT, LINE, LEAF, EARTH = "#1f2a25", "#5a6a62", "#d8dfdb", "#2f6b4f", "#b54
 def new_figure(
     width: float, height: float, dpi: float | None = None, *, extra: str = "plot", without: str = "leave out `plot`"
 ) -> Figure:
-    """Return an empty figure of so many inches; where Matplotlib is missing, say what to install or to do without."""
+    """Return an empty figure of a size in inches; if Matplotlib is missing, name the extra or the way without."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -22,7 +22,7 @@ class TooLarge(Refusal):
 
 
 def refuse_beyond_memory(needed: int, what: str, remedy: str) -> None:
-    """Refuse what takes more bytes than are to be had, and say how many of each."""
+    """Refuse a need for more bytes than are available, and state both numbers."""
     there = available()
     if there is not None and needed > there:
         raise TooLarge(f"{what} would take about {needed:,} bytes of memory, and {there:,} are to be had: {remedy}")
@@ -65,7 +65,7 @@ def _of_limit() -> int | None:
 
 
 def _of_group() -> int | None:
-    """What is left of the limit of a container."""
+    """Memory left below the limit of a container, in bytes."""
     limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     return None if limit is None or used is None else limit - used
 
@@ -98,7 +98,7 @@ _PATIENCE = 0.1
 
 
 def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_each: int = 8) -> list[Result]:
-    """Do the work on runs of rows, some runs for each thread, and return what it gives, in order."""
+    """Process runs of rows, some runs for each thread, and return the results in order."""
     size = max(-(-rows // (runs_of_each * max(threads, 1))), 1)
     runs = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     if threads <= 1 or len(runs) == 1:
@@ -108,7 +108,7 @@ def in_runs(threads: int, rows: int, work: Callable[[slice], Result], runs_of_ea
 
 
 def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Do the work on items, on other threads, while this one makes the next item; return what it gives, in order."""
+    """Process items on other threads while this one makes the next item; return the results in order."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
             pool.submit(int)

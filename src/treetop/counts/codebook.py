@@ -24,7 +24,7 @@ _INLINE = U(15)
 """A code of up to so many bytes is its own fingerprint. A longer one has a hash of 120 bits, under a key of its book:
 that one of 10^12 codes is taken for one of 10^7 has a chance of 2^-57, whatever the codes are."""
 _FREE = U(255) << U(56)
-"""What no code has as the second word of its fingerprint."""
+"""A value that no code has as the second word of its fingerprint."""
 _TOGETHER = 256
 """So many rows are looked up together."""
 _SLOT = U(4)

@@ -74,7 +74,7 @@ def fact_of(
     unchecked: bool = False,
     places: Mapping[str, str] | None = None,
 ) -> TableFact:
-    """Return what is known of a table, from the cells and numbers that are stated of it, by kind."""
+    """Return the constraint on a table from its stated cells and numbers, by kind."""
     boxes = _boxes(table, {kind: own[kind] for kind in (*COUNTED, INVARIANT) if kind in own})
     rule = None
     for kind in LISTED:
@@ -87,7 +87,7 @@ def fact_of(
 
 
 def _depths(spine: Spine, name: str) -> tuple[int, ...]:
-    """Return what a table tells apart; a level that the spine leaves out is named as such."""
+    """Return the depths of a table; an error names a level that the spine leaves out."""
     try:
         return depths_named(spine, name)
     except SpineError as problem:
@@ -134,7 +134,7 @@ class _Listed:
         self._names = [(names[one], table.spine.trees[one].levels[table.depths[one] - 1]) for one in self._attributes]
 
     def read(self, stated: Any) -> tuple[Ints, Ints]:
-        """Return the numbers of cells, ascending, and what each has."""
+        """Return the numbers of the listed cells, ascending, and the value of each."""
         if isinstance(stated, str) and stated == SAME and not self._counted:
             same = self._same()
             return same, np.zeros(len(same), np.int64)  # as for a list of the same cells, which is the same fact
@@ -168,7 +168,7 @@ class _Listed:
         return cells
 
     def _as_table(self, stated: Any) -> tuple[Any, str | None]:
-        """Return what is stated as a table; and what messages call it, where it has no place of its own."""
+        """Return a stated source as a table, with its name in messages if it has no place of its own."""
         if as_source(stated) is not None and not _is_codes(stated):
             return as_public(stated), None
         if hasattr(stated, "__arrow_c_stream__"):

@@ -138,7 +138,7 @@ class ContributionCap:
     most: int
     """How many records of a unit are kept."""
     key: Key
-    """What the random choice comes from: the same key keeps the same records of the same table."""
+    """Seed of the random choice: the same key keeps the same records of the same table."""
     clean: tuple[IdClean, ...] = ()
     """Which differences of spelling do not tell units apart."""
     distinct: bool = False
@@ -167,7 +167,6 @@ class CappedRecords:
         self._bound = bound
         self._words = words
         self.rows = 0
-        """How many rows were added."""
         self.units = 0
         """How many units they are of; known when those that are kept are."""
         self._batches: list[tuple[NDArray[np.int64], list[Words], Weights | None]] = []

@@ -25,7 +25,7 @@ from treetop.noise.hashes import Words, digest_of, sum_of_hashes
 from treetop.noise.keystream import KEY_BYTES
 
 KEPT_LEAVES = 1 << 16
-"""What follows from hierarchies of so many leaves at most is kept for the next run; more would take much memory."""
+"""Results for hierarchies with at most this many leaves are cached for the next run."""
 LARGEST_TOTAL = 2**53
 """Sums stay far from the limits of int64, and exact in every tool that reads the release."""
 
@@ -43,9 +43,7 @@ class Digit:
     word: int
     """Which 64-bit word."""
     shift: int
-    """How far from its low end."""
     bits: int
-    """How many bits."""
 
 
 def layout(spine: Spine) -> tuple[Digit, ...]:

@@ -159,15 +159,14 @@ class Encoder:
         self.attributes = _attributes(spine, _columns(spine, columns), unknown)
         self._weighing = None if count is None else Weighing(count)
         self.paths = list(zip(*(attribute.parts for attribute in self.attributes), strict=True))
-        """Per word and attribute, what each leaf adds to a path."""
+        """Per word and attribute, each leaf's summand in the path."""
         self.words = len(self.paths)
         """How many words a path has."""
         named = [*(one.column for one in self.attributes), count, None if bound is None else bound.id]
         self.wanted = [name for name in dict.fromkeys(named) if name is not None]
-        """The columns that are read."""
 
     def rows(self, batch: RowBatch, tally: Tally) -> EncodedRows:
-        """Encode the rows of a batch; a tally is told what had unknown codes."""
+        """Encode the rows of a batch; the tally counts unknown codes."""
         attributes, unknown = self.attributes, self.unknown
         for attribute in attributes if batch.first == 0 and is_unvouched(batch.rows.schema) else ():
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
@@ -204,9 +203,8 @@ class _Attribute:
     tree: Hierarchy
     book: Codebook
     other: int | None
-    """The leaf for unknown codes."""
     parts: Sequence[NDArray[np.uint64] | None]
-    """Per word, what each leaf adds to the path."""
+    """Per word, each leaf's summand in the path."""
 
     def leaves(self, batch: RowBatch, unknown: Unknown) -> NDArray[np.int64]:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
@@ -250,7 +248,7 @@ class _Attribute:
         )
 
     def _hint(self, code: str) -> str:
-        """Say what would make a code known."""
+        """Suggest the change that would make a code known."""
         bare = code.strip()
         padded = bare.zfill(self._width)
         trimmed, zeros = self.book.find(pa.array([bare, padded])) >= 0
@@ -263,7 +261,7 @@ class _Attribute:
 
 @kernel
 def _add_to_paths(part: NDArray[np.uint64], leaf: NDArray[np.int64], key: NDArray[np.uint64]) -> None:
-    """Add what each leaf, all of which are known, contributes to a word of the paths."""
+    """Add each leaf's summand to a word of the paths; all leaves are known."""
     for row in range(len(key)):
         key[row] |= part[np.uint64(leaf[row])]
 

@@ -48,7 +48,6 @@ class Cleaning:
     least: int | None = None
     """For whole numbers: the smallest that is plausible."""
     most: int | None = None
-    """The largest that is plausible."""
     width: int | None = None
     """How many numbers make a class, from the smallest on; None keeps each number as it is."""
     missing: str = MISSING
@@ -128,10 +127,9 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a rule did to a column. Private: for the steward only."""
+    """Changes that a rule made to a column."""
 
     missing: int
-    """How many values were missing."""
     implausible: int
     """How many numbers were out of range, or no numbers."""
     unread: int
@@ -143,9 +141,8 @@ class NodeColumn:
     """The codes of one column, by row: private."""
 
     index: NDArray[np.int32]
-    """The position of each row's code; -1 where it is missing and no rule says what that means."""
+    """The position of each row's code; -1 if it is missing and no rule gives it a code."""
     codes: pa.StringArray
-    """The codes that occur."""
 
 
 def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[NodeColumn, Changes | None]:
@@ -179,13 +176,11 @@ class Nodes:
     """The people of a graph, numbered as they stand in their table: private."""
 
     ids: pa.StringArray
-    """Their ids."""
     columns: Mapping[str, NodeColumn]
     """Their attributes, cleaned, by column."""
     changes: Mapping[str, Changes]
     """For the steward only: what each rule changed."""
     book: Codebook
-    """Finds the number of an id."""
     may_drop: str | None = None
     """What may have left people out when they were read; None where all rows of the table are here."""
     unvouched: bool = False
@@ -285,9 +280,7 @@ class Edges:
     """The edges of a graph: private."""
 
     source: Numbers
-    """The node where each starts."""
     target: Numbers
-    """The node where it ends."""
     directed: bool
     """Whether edges have a direction; if not, the smaller number comes first unless repeated edges are kept."""
 
@@ -451,7 +444,7 @@ class Graph:
     degree_bound: int | None = None
     """Under "node", the promise: nobody has more edges, in and out together."""
     policies: Policies = field(default_factory=Policies)
-    """What happens to self-loops, repeated edges and edges to unknown nodes."""
+    """Policies for self-loops, repeated edges and edges to unknown nodes."""
     cleaning: Mapping[str, Cleaning] = field(default_factory=dict)
     """By column of the node table, the public rule that makes its codes."""
 
@@ -467,7 +460,7 @@ class Graph:
 
     @property
     def facts(self) -> GraphRules:
-        """What is stated of the edges, and must agree with the unit of the plan that counts them."""
+        """Declarations about the edges, which must agree with the unit of the plan."""
         if self.relation is None:
             raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
         return GraphRules(self.relation, self.directed, self.degree_bound, self.policies)
@@ -489,7 +482,7 @@ class Graph:
         return GraphUnit(unit, self.facts)
 
     def sentences(self) -> list[str]:
-        """Say what the relation protects and how edges are counted."""
+        """Describe the protection of the relation and the counting of edges."""
         return [] if self.kind is None else self.kind.sentences(self.degree_bound, self.directed)
 
     def read_nodes(self, columns: Sequence[str] | None = None) -> Nodes:
@@ -535,13 +528,12 @@ class EdgeTable(DerivedTable):
     """The edges of a graph with the attributes of both ends: private, and read when the stream is."""
 
     graph: Graph
-    """The graph."""
     columns: Sequence[str] | None = None
     """The columns of the node table that are needed; None for all."""
 
     @property
     def facts(self) -> GraphRules:
-        """What the plan that counts these edges must state of them."""
+        """Rules that a plan which counts these edges must declare."""
         return self.graph.facts
 
     @cached_property
@@ -556,7 +548,7 @@ class EdgeTable(DerivedTable):
 
     @property
     def may_drop(self) -> str | None:
-        """Say what may leave an edge out, or why a person may have none."""
+        """Give the reasons why an edge may be left out, or a person may have none."""
         return self.facts.may_drop or (None if self.graph.edges is None else may_drop(self.graph.edges))
 
     @property
@@ -570,7 +562,7 @@ class EdgeTable(DerivedTable):
         return None if self.graph.edges is None else rules_of(self.graph.edges).drop
 
     def opened(self, tally: Tally) -> pa.RecordBatchReader:
-        """Return the rows; the tally is told what the policies leave out."""
+        """Return the rows; the tally counts the edges that policies leave out."""
         nodes = self._nodes
         first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
         tally.left = LeftOut()
@@ -591,7 +583,6 @@ class NodeTable(DerivedTable):
     """The nodes of a graph, cleaned: private, and read when the stream is."""
 
     graph: Graph
-    """The graph."""
     columns: Sequence[str] | None = None
     """The columns that are needed; None for all."""
 
@@ -602,7 +593,7 @@ class NodeTable(DerivedTable):
 
     @property
     def may_drop(self) -> str | None:
-        """Say what may leave a node out."""
+        """Give the reasons why a node may be left out."""
         return may_drop(self.graph.nodes)
 
     @property

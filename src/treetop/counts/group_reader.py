@@ -35,9 +35,7 @@ class GroupList:
     regions: Hierarchy
     """The public tree of regions."""
     ids: pa.StringArray
-    """The id of every group."""
     leaf: NDArray[np.int64]
-    """The leaf region of every group."""
     name: str = field(default="the list")
     """Where it was read from, as messages name it."""
 
@@ -314,13 +312,10 @@ class GroupColumns:
     """The columns of the private table; None for what it does not have."""
 
     region: str | None = None
-    """The leaf region."""
     group: str | None = None
-    """The id of the group."""
     size: str | None = None
-    """The size of the group."""
     quantity: str | None = None
-    """What a person adds to the size of the group; 1 when None."""
+    """Column with a person's contribution to the group's size; each person adds 1 if None."""
     number: str | None = None
     """How many groups a row stands for; 1 when None."""
     person: str | None = None
@@ -353,9 +348,7 @@ class Reader:
     largest: int
     """The largest size that is told apart; larger groups are counted with it."""
     rows: Rows
-    """What a row is."""
     columns: GroupColumns
-    """The columns of the table."""
     number: int | None
     """How many groups there are: public, and the table must agree; None for a public table, which may have any."""
     listed: GroupList | None = None

@@ -144,13 +144,10 @@ class _Encoded(NamedTuple):
     """A batch of rows, encoded."""
 
     rows: EncodedRows
-    """What was encoded of them."""
     tally: Tally
-    """What had unknown codes."""
     number: int
-    """How many rows there were."""
     share: float
-    """What part of the table they are, as far as it is known."""
+    """Their share of the table, as far as it is known."""
 
 
 def _encoded(table: tables.Table, encoder: Encoder) -> Iterator[_Encoded]:

@@ -35,9 +35,7 @@ class FrozenCounts(Counts):
     """Some leaves, which follow each other, of counts in a folder."""
 
     folder: Path = field(default=Path(), repr=False)
-    """Where all of them are."""
     begin: int = 0
-    """Which is the first."""
 
     @staticmethod
     def opened(folder: Path, begin: int = 0, end: int | None = None) -> FrozenCounts:
@@ -120,7 +118,7 @@ _SAMPLE = 512
 BYTES_A_WORD = 32
 """What a task holds of a row, for each word of its path and for its count: the row, and what sorting it takes."""
 _LIBRARIES = 200 << 20
-"""What a worker takes before it reads a row."""
+"""Memory of a worker before it reads a row, in bytes."""
 _NUMBER, _HIGH, _LOW = "number", "high", "low"
 _END = 1 << 64
 
@@ -136,7 +134,6 @@ class Space:
     memory: int
     """How many bytes a task may hold."""
     executor: Executor = field(repr=False)
-    """Who does the tasks."""
 
     def rows(self, encoder: Encoder) -> int:
         """Return how many rows a task may hold: those of bounded units have a hash of two words as well."""
@@ -149,9 +146,7 @@ class SortedRun:
     """Rows in files, in the order of their first word."""
 
     folder: Path
-    """Where they are."""
     size: int
-    """How many there are."""
     sample: Words = field(repr=False)
     """Some of the first words, evenly spaced."""
 
@@ -197,9 +192,7 @@ class _Placed:
     part: _Merged
     folder: Path
     leaves: int
-    """How many leaves come before."""
     records: int
-    """How many records they have."""
 
 
 def read_staged(
@@ -234,7 +227,7 @@ def read_staged(
 
 
 def _encode_all(table: tables.Table, encoder: Encoder, space: Space) -> Iterator[tuple[_Encoded, float]]:
-    """Encode a table piece by piece, with the share that is done; what cannot be cut is read here."""
+    """Encode a table piece by piece, with the share that is done; a source that cannot be cut is read here."""
     rows = space.rows(encoder)
     pieces = tables.pieces(table, rows)
     if pieces is None:

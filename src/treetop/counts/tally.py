@@ -43,11 +43,9 @@ class UnknownCodes:
     """The unknown codes of one column."""
 
     column: str
-    """The column."""
     often: dict[str, int] = field(default_factory=dict)
     """How many records each code has; of very many codes, the commonest."""
     records: int = 0
-    """How many records have an unknown code."""
     trimmed: int = 0
     """How many of them have a code that is known without the blanks around it."""
     padded: int = 0
@@ -89,7 +87,7 @@ class UnknownCodes:
         return sorted(self.often.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
 
     def sentences(self) -> Iterator[str]:
-        """Say which codes they are, and what would make them known."""
+        """List the codes and suggest a change that would make them known."""
         listed = ", ".join(
             f"{code[:40]!r} ({number:,})" if code else f"missing ({number:,})"
             for code, number in self.commonest(_SHOWN)
@@ -108,25 +106,22 @@ class UnknownCodes:
 
 @dataclass(eq=False, repr=False)
 class LeftOut:
-    """What was left out of an edge table before its edges were counted. Private."""
+    """Edges that were left out before edges were counted."""
 
     rows: int = 0
-    """How many rows there were."""
     unknown: int = 0
     """How many of them had an id that no node has."""
     codes: dict[str, UnknownCodes] = field(default_factory=dict)
     """The unknown ids by column."""
     self_loops: int = 0
-    """How many went from a node to itself."""
     repeated: int = 0
-    """How many of the others were there before."""
 
     def add_codes(self, column: str, codes: pa.StringArray, book: Codebook, width: int) -> None:
         """Add the unknown ids of a column."""
         self.codes.setdefault(column, UnknownCodes(column)).add(codes, None, book, width)
 
     def sentences(self, dropped: str = "were dropped") -> Iterator[str]:
-        """Say what was left out; nothing where nothing was."""
+        """Describe the edges that were left out; empty if there were none."""
         if self.unknown:
             share = self.unknown / self.rows
             yield (
@@ -147,30 +142,25 @@ class LeftOut:
 
 @dataclass(eq=False, repr=False)
 class Tally:
-    """What a steward should know about a table that was read. Private."""
+    """Remarks for the steward on a table that was read."""
 
     compares: bool = False
     """Whether all records are to be compared with those of another table."""
     every: bytes | None = None
     """A digest of all records, also of those beyond a limit of contributions, where they are to be compared."""
     unknown: Unknown = "error"
-    """What happened to unknown codes."""
     rows: int = 0
-    """How many rows there were."""
     records: int = 0
-    """How many records they stand for."""
     unknown_rows: int = 0
     """How many rows had an unknown code, or no id."""
     unknown_records: int = 0
-    """How many records they stand for."""
     codes: dict[str, UnknownCodes] = field(default_factory=dict)
     """The unknown codes by column."""
     units: int | None = None
     """How many ids there were; None where there is no id."""
     unit_rows: int = 0
-    """How many rows had one."""
     left: LeftOut | None = None
-    """What was left out of an edge table before; None where the table is not one."""
+    """Edges left out earlier; None if the table is not an edge table."""
     offered: int = 0
     """Records of units with an id, before their number was limited."""
     counted: int | None = None
@@ -213,14 +203,14 @@ class Tally:
         self.codes.setdefault(column, UnknownCodes(column)).add(codes, weights, book, width)
 
     def join(self, other: Tally) -> None:
-        """Add what was told of other rows of the same table."""
+        """Add the tally of other rows of the same table."""
         for name in ("rows", "records", "unknown_rows", "unknown_records", "offered"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for column, codes in other.codes.items():
             self.codes.setdefault(column, UnknownCodes(column)).join(codes)
 
     def sentences(self, would: bool = False) -> list[str]:
-        """Say what became of unknown codes; nothing where there were none."""
+        """Describe the treatment of unknown codes; empty if there were none."""
         dropped = "would be dropped" if would else "were dropped"
         left = [] if self.left is None else list(self.left.sentences(dropped))
         if not self.unknown_rows:
@@ -305,11 +295,11 @@ def _tell(told: list[str]) -> None:
 
 
 class DerivedTable:
-    """A table that is made of others when it is read, and says what that may leave out."""
+    """A table that is derived from others when it is read, and describes the records that this may leave out."""
 
     @property
     def may_drop(self) -> str | None:
-        """Say what may leave records out; None where nothing does."""
+        """Give the reasons why records may be left out; None if there is no such reason."""
         return None
 
     @property
@@ -323,7 +313,7 @@ class DerivedTable:
         return False
 
     def opened(self, tally: Tally) -> Table:
-        """Return the rows as a table; the tally is told what is left out on the way to them."""
+        """Return the rows as a table; the tally counts the rows left out on the way."""
         return self
 
     @property
@@ -338,23 +328,22 @@ class DerivedTable:
 
     @property
     def facts(self) -> object:
-        """What the plan that counts it must state of it; None where there is nothing to state."""
+        """Rules that a plan which counts this table must declare; None if there are none."""
         return None
 
 
 class Rules(NamedTuple):
-    """What is done to a table before it is counted, for its card."""
+    """Preparation of a table before it is counted, for its card."""
 
     keep: Mapping[str, Sequence[str]] | None = None
     """The values that rows are kept by; None where they are kept by none."""
     drop: Mapping[str, Sequence[str]] | None = None
     """The values that leave rows out; None where there are none."""
     prepared: tuple[str, ...] = ()
-    """What is done to columns, in words."""
 
 
 def rules_of(table: Table) -> Rules:
-    """Return what is done to a table before it is counted."""
+    """Return the preparation of a table."""
     if isinstance(table, DerivedTable):
         return Rules(table.keep, table.drop)
     source = as_source(table)
@@ -364,7 +353,7 @@ def rules_of(table: Table) -> Rules:
 
 
 def may_drop(table: Table) -> str | None:
-    """Say what may leave records of a table out before they are counted; None where nothing does."""
+    """Give the reasons why records may be left out before counting; None if there is no such reason."""
     if isinstance(table, DerivedTable):
         return table.may_drop
     source = as_source(table)

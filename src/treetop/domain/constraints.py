@@ -31,11 +31,11 @@ from treetop.errors import FactError
 SAME = "same"
 """The rule that only equal codes go together."""
 COUNTED = ("exact", "at_least", "at_most")
-"""What is a number of every cell that is listed."""
+"""Kinds that state one number for every listed cell."""
 LISTED = ("possible", "impossible")
-"""What is a list of cells."""
+"""Kinds that state a list of cells."""
 INVARIANT = "invariant"
-"""What the private table itself says, told as it is."""
+"""Kinds that are read from the private table and published without noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +52,10 @@ class Fact:
     exact: Any = None
     """The counts of all cells: instead of measuring, these are released."""
     at_least: Any = None
-    """The least that some cells have."""
     at_most: Any = None
-    """The most that some cells have."""
     possible: Any = None
     """The cells that there can be, and no others; or "same": those whose codes are equal."""
     impossible: Any = None
-    """Cells that there cannot be."""
     invariant: bool = False
     """The private table's own counts, published exactly: they are not protected."""
     unchecked: bool = False
@@ -83,7 +80,7 @@ class Fact:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What it states."""
+        """The kinds that it states."""
         stated = tuple(kind for kind in (*COUNTED, *LISTED) if getattr(self, kind) is not None)
         return (*stated, INVARIANT) if self.invariant else stated
 
@@ -98,7 +95,7 @@ class Fact:
 
 
 KEYS = tuple(field.name for field in fields(Fact))
-"""What a plan file can say of a table."""
+"""Keys of a table's constraints in a plan file."""
 
 
 # All facts of a plan together: what they say of any node, and whether they can all be true.
@@ -108,30 +105,28 @@ _SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class TableFact:
-    """What is known of one table, with its cells numbered."""
+    """The constraint on one table, with its cells numbered."""
 
     table: CellNumbering
-    """The table."""
     kinds: tuple[str, ...]
     """What is stated of it: "exact", "at_least", "at_most", "possible", "impossible", "invariant"."""
     boxes: CellBounds | None = field(default=None, repr=False)
     """The bounds of its cells; exact counts are bounds that meet."""
     rule: PossibleCells | None = field(default=None, repr=False)
-    """Its possible cells."""
     unchecked: bool = False
     """Whether the private table is not compared with it."""
     sha256: str = ""
-    """Of what it says, however it was written."""
+    """SHA-256 of the content, independent of how it was written."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """By what is stated, the name of its file, or "same"; empty where it was given in memory."""
+    """By kind, the name of the file, or "same"; empty if it was given in memory."""
     stated: Mapping[str, tuple[Ints, Ints]] = field(default_factory=dict, repr=False)
-    """By what is stated, the cells, ascending, and their numbers where they have any."""
+    """By kind, the cells, ascending, and their numbers if they have any."""
     sources: tuple[Any, ...] = field(default=(), repr=False)
     """The locations of the files that it was read from; none of them may be the private table."""
 
     @property
     def name(self) -> str:
-        """What the table is called."""
+        """Name of the table."""
         return self.table.name
 
     @property
@@ -161,9 +156,7 @@ class PublicFacts:
     """The facts of a plan."""
 
     spine: Spine
-    """The spine that they are about."""
     facts: tuple[TableFact, ...] = ()
-    """Each is about another table."""
     _at: dict[Depths, CellBounds] = field(default_factory=dict, init=False, repr=False)
 
     def __bool__(self) -> bool:
@@ -174,12 +167,12 @@ class PublicFacts:
 
     @cached_property
     def possible(self) -> Possible:
-        """What all structural zeros allow."""
+        """Cells that all structural zeros together allow."""
         return Possible.of(self.spine, [fact.rule for fact in self.facts if fact.rule is not None])
 
     @cached_property
     def invariants(self) -> tuple[Depths, ...]:
-        """The tables whose private counts are published as they are."""
+        """The tables whose private counts are published without noise (invariants)."""
         return tuple(fact.table.depths for fact in self.facts if INVARIANT in fact.kinds)
 
     @cached_property
@@ -192,7 +185,7 @@ class PublicFacts:
         return tuple(sorted(found, key=lambda depths: (-sum(depths), depths)))
 
     def at(self, depths: Depths) -> CellBounds:
-        """Return what facts say of the cells of a table, by its own bounds and those of finer tables."""
+        """Return the bounds of a table's cells, from its own constraint and those of finer tables."""
         if depths not in self._at:
             own = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
             finer = (self.at(one) for one in self.bounded if one != depths and is_coarser(depths, one))
@@ -223,7 +216,7 @@ class PublicFacts:
 
     @cached_property
     def of_total(self) -> tuple[int, int]:
-        """What the total is at least, and at most."""
+        """Lower and upper bound of the total."""
         boxes = self.at((0,) * len(self.spine.trees))
         lower, upper = boxes.of(np.zeros(1, np.int64))
         return int(lower[0]), int(upper[0])
@@ -347,7 +340,6 @@ class NarrowLevel(Level):
     """A level at which some children are impossible; ranks are those among the possible children of a node."""
 
     rule: PossibleCells = field(repr=False)
-    """What is possible."""
     depths: Depths
     """How many levels of every attribute are refined here."""
 
@@ -358,7 +350,7 @@ class NarrowLevel(Level):
 
     @property
     def part(self) -> AttributeStep:
-        """What the level does, as if everything were possible."""
+        """The step of the level without structural zeros."""
         return self.parts[0]
 
     @cached_property
@@ -373,7 +365,7 @@ class NarrowLevel(Level):
         return self.rule.families(self.depths, self.part.attribute)
 
     def _start(self, nodes: Nodes, refined: Depths, child: Ints) -> Ints:
-        """Return the place of children among all that are possible, by what they have beside the attribute."""
+        """Return the place of children among all possible ones, by their other attributes."""
         beside, width, families = self._families
         return np.searchsorted(families, beside.numbers(nodes, refined) * width + child)
 
@@ -409,7 +401,7 @@ def is_narrow(spine: Spine) -> bool:
 
 
 def narrowed(spine: Spine, possible: Possible) -> Spine:
-    """Return a spine whose levels have possible children only, whatever was left out of it before."""
+    """Return a spine whose levels have possible children only, dropping earlier restrictions."""
     if is_narrow(spine):
         spine = type(spine)(spine.splits, spine.attributes)
     return spine.with_levels([_narrowed(spine, level, possible) for level in spine.levels])

@@ -51,7 +51,7 @@ def level_names(levels: Sequence[str]) -> tuple[str, ...]:
 
 
 def as_strings(values: Iterable[Any]) -> list[str]:
-    """Return codes as a list; refuse what is not text."""
+    """Return codes as a list; refuse values that are not text."""
     strings = list(values)
     for value in strings:
         if not isinstance(value, str):
@@ -163,7 +163,7 @@ def _with_options(table: tables.Table, delimiter: str | None, encoding: str | No
 
 
 def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
-    """Say why codes of several lengths cannot be cut, and what to do about it."""
+    """Explain why codes of several lengths cannot be cut, and suggest a remedy."""
     longest = lengths[-1]
     short = codes.filter(pc.less(pc.utf8_length(codes), longest))
     long = codes.filter(pc.equal(pc.utf8_length(codes), longest))
@@ -214,9 +214,8 @@ class Given:
     """Names as a file has them, one row after the other."""
 
     codes: pa.StringArray
-    """The codes."""
     names: pa.StringArray
-    """What each is called; empty where nothing is said."""
+    """Names of the codes; empty if there are none."""
 
 
 def as_given(names: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
@@ -263,7 +262,7 @@ class Hierarchy:
     first: tuple[NDArray[np.int64], ...] = field(repr=False)
     """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
     names: Mapping[str, pa.StringArray] = field(default_factory=lambda: FrozenMap({}), repr=False)
-    """By level, what its nodes are called, by node number; null where one has no name."""
+    """By level, the names of nodes by node number; null for nodes without one."""
     listed: tuple[NDArray[np.int64] | None, ...] = field(default=(), repr=False)
     """By level, the place of each node in the order in which codes were listed; None where that is the numbering."""
     _ancestors: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
@@ -359,7 +358,7 @@ class Hierarchy:
         return self.with_names({level: as_given(own) for level, own in names.items()})
 
     def with_names(self, given: Mapping[str, tuple[pa.Array | None, pa.Array]]) -> Hierarchy:
-        """Return the same tree with the names in pairs of columns, codes and what each is called, by level."""
+        """Return the same tree with names from pairs of columns (code, name) by level."""
         if not given:
             return self
         found = dict(self.names)
@@ -396,7 +395,7 @@ class Hierarchy:
         return tree.with_names({level: (self.codes[self.depth(level)], own) for level, own in self.names.items()})
 
     def name(self, depth: int, node: int) -> str | None:
-        """Return what a node is called; None where it has no name."""
+        """Return the name of a node; None if it has none."""
         own = self.names.get(self.levels[depth])
         return None if own is None else own[node].as_py()
 

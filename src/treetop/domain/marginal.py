@@ -27,7 +27,7 @@ Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
 """Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
 
 DEFAULT_MARGINS: Margins = "each"
-"""What a plan has when it does not say."""
+"""Default of a plan."""
 MARGIN = "margin "
 """What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""
 MOST_CELLS = 1 << 24
@@ -47,7 +47,7 @@ class Margin:
 
     @property
     def part(self) -> str:
-        """What the table is called where its share and cost are stated."""
+        """Name of the table in shares and costs."""
         return MARGIN + self.name
 
     @property
@@ -253,10 +253,9 @@ def refuse_crossing(spine: Spine, margins: Sequence[Margin]) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a level does to one attribute; a merged step takes one attribute after the other."""
+    """The step of a level in one attribute; a merged step takes one attribute after the other."""
 
     attribute: int
-    """Which one."""
     depths: tuple[int, ...]
     """By attribute, how many levels are refined afterwards."""
 

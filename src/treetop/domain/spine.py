@@ -93,7 +93,7 @@ def _ambiguous(
 
 
 def _choice(attribute: str, tree: Hierarchy, depth: int, node: int) -> str:
-    """Say how one node is asked for, and what tells people which it is."""
+    """Say how one node is asked for, and how people are told which it is."""
     code, name = tree.codes[depth][node].as_py(), tree.name(depth, node)
     told = [] if name in (None, code) else [name]
     if depth:
@@ -105,9 +105,9 @@ def _choice(attribute: str, tree: Hierarchy, depth: int, node: int) -> str:
 RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "estimate", "sd")
 """What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
 TIMES = " * "
-"""What stands between the attributes of a table, and between those that a merged step refines at once."""
+"""Separator of the attributes of a table, and of those that a merged step refines at once."""
 BELOW = " > "
-"""What stands between the levels of one attribute that a step goes down at once."""
+"""Separator of the levels of one attribute that a step goes down at once."""
 WIDEST = 2**31 - 1
 """A merged step divides a node into at most so many."""
 MOST_LEAVES = 2**24
@@ -246,7 +246,7 @@ class Spine:
         return self.depths(len(self.levels))
 
     def with_levels(self, levels: Sequence[Level]) -> Spine:
-        """Return the same order with levels that know more of what is possible."""
+        """Return the same order with levels restricted to possible children."""
         same = copy.copy(self)
         object.__setattr__(same, "levels", tuple(levels))
         return same
@@ -406,7 +406,7 @@ def _parse_chain(text: str, attributes: Mapping[str, Hierarchy]) -> Chain:
 
 
 def _is_name(text: str, attributes: Mapping[str, Hierarchy]) -> bool:
-    """Whether a text is that of one level, whatever signs its name has."""
+    """Whether a text is the name of one level, despite separators in it."""
     attribute, _, level = text.partition(".")
     signs = TIMES.strip() in text or BELOW.strip() in text
     return not signs or (attribute in attributes and (not level or level in attributes[attribute].levels))

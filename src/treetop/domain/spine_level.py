@@ -26,7 +26,7 @@ N = TypeVar("N", bound=np.integer)
 
 @dataclass(frozen=True, eq=False)
 class AttributeStep:
-    """What a level does to one attribute."""
+    """The step of a level in one attribute."""
 
     attribute: int
     """Which one, by its position among the spine's attributes."""
@@ -65,7 +65,7 @@ class Level:
     name: str
     """`attribute.level`, or just the attribute where it is refined once; several are joined by ` * `."""
     parts: tuple[AttributeStep, ...]
-    """What it does, attribute by attribute."""
+    """The steps, attribute by attribute."""
     nodes: int
     """How many nodes the whole domain has at this level."""
 
@@ -171,7 +171,7 @@ class PlaceNumbering:
 
     @staticmethod
     def of_level(level: Level, sizes: Sequence[int]) -> PlaceNumbering:
-        """Return the numbering of a level whose attributes have so many nodes at the level above."""
+        """Return the numbering of a level, from its attributes' numbers of nodes at the level above."""
         refined = {part.attribute for part in level.parts}
         others = [(attribute, size) for attribute, size in enumerate(sizes) if attribute not in refined and size > 1]
         low = math.prod(len(part.above) for part in level.parts)

@@ -64,7 +64,6 @@ class CellNumbering:
     spine: Spine
     """The spine, with the public trees."""
     depths: Depths
-    """What the table tells apart."""
 
     def __post_init__(self) -> None:
         if self.number > _MOST:
@@ -100,7 +99,7 @@ class CellNumbering:
         return number
 
     def counted(self, cells: Ints, nodes: Sequence[Ints] | NDArray[np.integer], refined: Depths, number: Ints) -> Ints:
-        """Return what some cells, ascending, have together of nodes that count so much; the rest is left out."""
+        """Return the sums over the given cells, ascending, of so many records per node; other nodes are left out."""
         if len(cells) == 0:
             return np.zeros(0, np.int64)
         own = self.numbers(nodes, refined)
@@ -144,7 +143,6 @@ class PossibleCells:
     """The possible cells of one table."""
 
     table: CellNumbering
-    """The table."""
     cells: Ints = field(repr=False)
     """Their numbers, ascending, each once."""
     _projected: dict[Depths, Ints] = field(default_factory=dict, init=False, repr=False)
@@ -152,7 +150,7 @@ class PossibleCells:
 
     @property
     def depths(self) -> Depths:
-        """What the table tells apart."""
+        """Depth of each attribute in the table."""
         return self.table.depths
 
     def at(self, depths: Depths) -> tuple[CellNumbering, Ints]:
@@ -187,7 +185,7 @@ class PossibleCells:
         return beside, width, self._families[key]
 
     def joined(self, other: PossibleCells) -> PossibleCells:
-        """Return what both rules allow."""
+        """Return the cells that both rules allow."""
         spine = self.table.spine
         shared = meet(self.depths, other.depths)
         mine, theirs = (one.table.coarser(shared, one.cells) for one in (self, other))
@@ -206,16 +204,15 @@ class PossibleCells:
 
 @dataclass(frozen=True, eq=False)
 class Possible:
-    """What all rules of a plan allow; without any, everything."""
+    """The cells that all rules of a plan allow; all cells if there is no rule."""
 
     spine: Spine
-    """The spine."""
     rules: tuple[PossibleCells, ...] = ()
     """Joined, so that no two are about the same attribute."""
 
     @staticmethod
     def of(spine: Spine, rules: Sequence[PossibleCells]) -> Possible:
-        """Join rules; the small ones first, so that what is joined stays small."""
+        """Join rules, small ones first, so that intermediate results stay small."""
         joined: list[PossibleCells] = []
         for rule in sorted(rules, key=lambda rule: len(rule.cells)):
             meeting = [one for one in joined if any(meet(one.depths, rule.depths))]
@@ -305,11 +302,9 @@ class CellBounds:
     """The bounds of some cells of a table; all others have none."""
 
     table: CellNumbering
-    """The table."""
     cells: Ints = field(repr=False)
     """Their numbers, ascending."""
     lower: Ints = field(repr=False)
-    """The least that each has."""
     upper: Ints = field(repr=False)
     """The most; `NO_BOUND` where it has none."""
 
@@ -345,7 +340,7 @@ class CellBounds:
         return self if there.all() else CellBounds(self.table, self.cells[there], self.lower[there], self.upper[there])
 
     def summed(self, depths: Depths, possible: Possible) -> CellBounds:
-        """Return what the bounds say of a coarser table; the cells must be possible."""
+        """Return the bounds of a coarser table that follow from these; the cells must be possible."""
         if depths == self.table.depths:
             return self
         table = CellNumbering(self.table.spine, depths)

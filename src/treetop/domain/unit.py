@@ -15,7 +15,7 @@ from treetop._util.numbers import whole
 from treetop.errors import PlanError, UnitError
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
-"""The name of a rule that says which data sets are neighbours; what it means is in NEIGHBOURS."""
+"""Name of a neighbour relation, described in NEIGHBOURS."""
 IdClean: TypeAlias = Literal["trim", "nfc", "casefold"]
 """A difference of spelling that does not tell ids apart: blanks at the ends, Unicode forms of one letter, case."""
 
@@ -29,7 +29,6 @@ class Sensitivity(NamedTuple):
     l1: int
     """The largest change of the counts, summed over the nodes."""
     l2_squared: int
-    """The largest sum of squared changes."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,10 @@ class NeighbourRule:
     """Which data sets are neighbours, with the words for it: {entity} and {records} are filled in."""
 
     name: str
-    """What plans and cards call it."""
     hides: str
-    """What it hides, for whoever has to choose."""
+    """The protection that it gives, for people who choose."""
     words: str
-    """What the loss bounds the knowledge of, for the card."""
+    """The fact whose disclosure the loss bounds, for the card."""
     units: int
     """How many units' records stand in the difference of two neighbours."""
     keeps_number: bool
@@ -196,7 +194,7 @@ class Unit:
 
     @property
     def exact_total(self) -> str:
-        """What a total that is released without noise tells."""
+        """The disclosure by a total that is released without noise."""
         return (
             "the total number of records: neighbours all have the same one, so it is released without noise, "
             f"and whether a {self.entity} is in the data at all is not hidden"
@@ -356,7 +354,7 @@ _DROPPED = {"self_loops": "self-loops", "repeated": "repeated edges", "unknown":
 
 @dataclass(frozen=True)
 class Policies:
-    """What happens to edges that are not proper ones."""
+    """Policy for self-loops, repeated edges and edges to unknown nodes."""
 
     self_loops: Policy = "error"
     """Edges from a node to itself: refused or dropped."""
@@ -377,7 +375,7 @@ class Policies:
 
     @property
     def dropped(self) -> str:
-        """What is dropped, in words."""
+        """Dropped edges, in words."""
         return " and ".join(words for name, words in _DROPPED.items() if getattr(self, name) == "drop")
 
     def describe(self) -> dict[str, str]:
@@ -399,7 +397,7 @@ class GuaranteeCondition:
     trees: Mapping[str, str] = field(default_factory=dict)
     """By attribute that it is about, the SHA-256 of the hierarchy."""
     states: Any = None
-    """What else tells it from a condition in the same words, as plain values."""
+    """Values that distinguish it from a condition in the same words."""
 
 
 def only_if(conditions: Sequence[GuaranteeCondition]) -> str:

@@ -30,7 +30,7 @@ class Dask:
         prove(self)
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task, in the order of the tasks, as soon as it is there."""
+        """Yield the results in the order of the tasks, each as soon as it is there."""
         with exchange_dir(self._staging) as folder:
             context, number = pack(folder, function, tasks)
             with self._running(context, number) as futures:
@@ -74,7 +74,7 @@ def check(client: Any) -> None:
 
 
 def _is_safe(address: str) -> bool:
-    """Whether what is sent to an address is encrypted, or stays on this machine."""
+    """Whether messages to an address are encrypted or stay on this machine."""
     return re.match(r"(tls|wss|inproc)://|tcp://(127\.\d+\.\d+\.\d+|\[::1\]|localhost):", address) is not None
 
 

@@ -26,7 +26,7 @@ AUTO = "auto"
 LEAST_MEMORY = 256 << 20
 """A worker that may hold less does not get far."""
 MOST_MEMORY = 2 << 30
-"""What a worker may hold, where nobody says and there is as much."""
+"""Default memory limit per worker in bytes, capped by available memory."""
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _LOG = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Engine:
     """Where engines that do not hold all counts in memory make their private folder; that of temporary files when None.
     True counts lie in it while they run: it must be a disk that the private table might lie on as well."""
     memory: int | str | None = None
-    """About how many bytes a worker may hold, as a number or as in "2GB"; 2 GB, or half of what there is, when None."""
+    """Memory limit per worker, in bytes or as in "2GB"; None for 2 GB, or half of the memory if that is less."""
     workers: int | None = None
     """How many workers; as many as there are processors when None."""
     master: str | None = None
@@ -99,7 +99,7 @@ class Engine:
 
     @contextmanager
     def started(self) -> Iterator[Machine]:
-        """Start what an engine needs; it is gone afterwards."""
+        """Start the engine's processes and folders; they are removed afterwards."""
         with ENGINES[self.name].start(self) as machine:
             yield machine
 
@@ -109,7 +109,6 @@ class Machine:
     """A started engine."""
 
     executor: Executor = field(repr=False)
-    """Who does the tasks."""
     folder: Path | None = None
     """Where counts are that are not to be in memory; None where they are."""
     memory: int = MOST_MEMORY
@@ -135,11 +134,8 @@ class EngineKind:
     """A kind of engine."""
 
     name: str
-    """What it is called."""
     words: str
-    """What it does."""
     start: Callable[[Engine], AbstractContextManager[Machine]] = field(repr=False)
-    """Starts it."""
 
 
 ENGINES: Choices[EngineKind] = Choices("engine")

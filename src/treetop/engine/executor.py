@@ -15,7 +15,7 @@ class Executor(Protocol):
     """Runs a function of tasks, anywhere and as often as it takes: it is pure, and all it needs is in the task."""
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task, in the order of the tasks."""
+        """Yield the results in the order of the tasks."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Serial:
     """One task after the other, here."""
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task, in the order of the tasks."""
+        """Yield the results in the order of the tasks."""
         return map(function, tasks)
 
 
@@ -35,7 +35,7 @@ class Threads:
     """How many threads; one needs none of its own."""
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task, in the order of the tasks."""
+        """Yield the results in the order of the tasks."""
         if self.threads <= 1:
             yield from map(function, tasks)
             return

@@ -95,7 +95,7 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def call(self, function: Callable[[Any], Any], task: Any) -> tuple[bool, Any]:
-        """Have a function called, and return whether it ended well, and what it gave or raised."""
+        """Call a function in the worker; return whether it succeeded, and its result or exception."""
         process = self._process
         if process is None:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

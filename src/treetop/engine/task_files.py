@@ -47,16 +47,14 @@ class WorkerContext:
     """What a worker has to know to do any of some tasks: secret, small, and never on a disk."""
 
     folder: str
-    """Where the files are."""
     seal: Key = field(repr=False)
-    """What they are signed with."""
     keys: tuple[Key, ...] = field(repr=False)
     """The keys of the tasks, by their numbers."""
 
 
 @contextmanager
 def exchange_dir(staging: Path) -> Iterator[Path]:
-    """Make a folder for the files of some tasks; it is gone afterwards, whoever still writes."""
+    """Make a folder for the files of some tasks; it is removed afterwards, even if a worker still writes."""
     folder = Path(tempfile.mkdtemp(prefix="exchange-", dir=staging))
     try:
         yield folder
@@ -69,7 +67,7 @@ def exchange_dir(staging: Path) -> Iterator[Path]:
 
 
 def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> tuple[WorkerContext, int]:
-    """Write tasks, with what is to be done with each, and return what workers have to know, and how many tasks."""
+    """Write tasks, each with its function, and return the context for workers and the number of tasks."""
     seal, number = Key.fresh(), 0
     numbers: dict[Key, int] = {}
     for task in tasks:
@@ -102,7 +100,7 @@ def work(context: WorkerContext, number: int) -> str:
 
 
 def unpack(context: WorkerContext, number: int) -> Any:
-    """Return what a task gave, or raise what it raised; its file is deleted."""
+    """Return the result of a task, or raise its exception; its file is deleted."""
     folder, content = Path(context.folder), _Content("answer", number)
     try:
         _wait_for(folder / content.name)
@@ -121,7 +119,7 @@ def unpack(context: WorkerContext, number: int) -> Any:
 
 
 def explain(word: str, folder: str) -> str:
-    """Say what a word means that a worker has returned, and what to do."""
+    """Explain a worker's error word, with a remedy."""
     if word == MISSING:
         return (
             f"a worker does not see the staging folder {folder}: name one that driver and workers share, at the same "
@@ -239,7 +237,7 @@ def _packed_call(function: Callable[[Any], Any], task: Any, numbers: dict[Key, i
 
 
 def _answer(packed: bytes, context: WorkerContext) -> bytes:
-    """Do a task, and return what it gives or raises as it is sent back."""
+    """Do a task, and return its result or exception as it is sent back."""
     answer: tuple[bool, Any]
     try:
         function, task = _unpacked_call(packed, context)
@@ -282,7 +280,7 @@ def _write(folder: Path, content: _Content, data: bytes, seal: Key) -> None:
 
 
 def _store(folder: Path, name: str, *parts: bytes | memoryview) -> None:
-    """Write a file whole or not at all; whoever repeats a task puts the same in its place."""
+    """Write a file whole or not at all; a repeated task writes the same content."""
     handle, draft = tempfile.mkstemp(prefix=f".draft-{name}-", dir=folder)  # which only its owner can read
     try:
         with os.fdopen(handle, "wb") as file:

@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any, BinaryIO
 
 SIZE = 8
-"""How many bytes tell the length of what follows."""
+"""Size of the length prefix in bytes."""
 
 
 def send(stream: BinaryIO, content: object) -> None:
@@ -47,7 +47,7 @@ def _read(stream: BinaryIO) -> bytes:
 
 
 def _listen(calls: BinaryIO, asked: SimpleQueue[bytes]) -> None:
-    """Pass calls on until the parent closes the pipe or is no more; then end the process, whatever it is doing."""
+    """Pass calls on until the parent closes the pipe or is gone; then end the process at once."""
     try:
         while True:
             asked.put(_read(calls))

@@ -141,7 +141,7 @@ class LossError(TreetopError):
 
 
 class PlanError(TreetopError):
-    """A plan whose parts do not fit together."""
+    """A plan with parts that contradict each other."""
 
 
 class FactError(TreetopError):
@@ -157,7 +157,7 @@ class DataError(TreetopError):
 
 
 class EngineError(TreetopError):
-    """Workers or a staging folder that cannot do what they are asked for; or that did not, several times."""
+    """Workers or a staging folder that cannot do a task, or failed at it several times."""
 
 
 class QueryError(TreetopError):
@@ -165,7 +165,7 @@ class QueryError(TreetopError):
 
 
 class ReleaseError(TreetopError):
-    """A release folder that cannot be written, or is not what it claims to be."""
+    """A release folder that cannot be written, or contradicts its card."""
 
 
 class PlanFileError(TreetopError):

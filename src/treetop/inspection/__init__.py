@@ -51,22 +51,20 @@ __all__ = ["SAMPLE", "Column", "HierarchyFile", "Identifier", "Inspection", "Mat
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What a private table looks like. It tells about the private data, and is not for release."""
+    """The description of a private table."""
 
     path: str
     """The table, as messages name it."""
     source: Source
     """Where it is, and how it is read."""
     rows: int
-    """How many rows it has."""
     columns: tuple[Column, ...]
-    """Its columns."""
     chains: tuple[tuple[str, ...], ...]
     """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
     lookups: tuple[HierarchyFile, ...]
     """The public hierarchy files that were given."""
     matches: tuple[Match, ...]
-    """Columns whose values are codes of a hierarchy file."""
+    """Columns with the codes of a hierarchy file."""
     names: Mapping[str, str]
     """Columns that are names, one to one with the codes of another column, each with that column."""
     count: str | None
@@ -74,9 +72,7 @@ class Inspection:
     count_is_stated: bool
     """Whether the steward named it; otherwise it is a guess, and a question."""
     identifiers: tuple[Identifier, ...]
-    """Columns that could tell who is protected."""
     attributes: tuple[Suggestion, ...]
-    """The attributes that a plan could have."""
     notes: tuple[str, ...] = ()
     """What would make more of the table fit: near misses, and marks that stand for nothing."""
 

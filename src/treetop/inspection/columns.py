@@ -29,7 +29,6 @@ class Prefixes:
     """How codes of one length are cut into levels."""
 
     length: int
-    """The length of the codes."""
     widths: tuple[int, ...]
     """The lengths of the prefixes, coarse to fine, without the whole code."""
     levels: tuple[str, ...]
@@ -143,7 +142,7 @@ _ID_WORDS = words(
     "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
 )
 NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
-"""What names of codes are called."""
+"""Words that name a column of names."""
 _BANDED = words("age ages eta alter edad idade income salary wage hours minutes distance duration")
 _DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
 _DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"
@@ -161,25 +160,21 @@ class Column:
     """One column of a private table."""
 
     name: str
-    """Its name."""
     type: str
-    """What it holds, in plain words."""
+    """Its content, in plain words."""
     distinct: int
     """How many different values it has."""
     missing: int
-    """How many rows have none."""
     kind: Kind
-    """What it looks like."""
     prefixes: Prefixes | None = None
-    """How its codes can be cut into levels."""
     note: str = ""
-    """What the steward should know about it."""
+    """A remark for the steward."""
     values: pa.Array | None = field(default=None, repr=False)
     """The different values, as text; None where they are not codes."""
     samples: tuple[str, ...] = ()
     """Some of its values, for the steward only; none of identifiers."""
     thousands: str | None = None
-    """What stands between the thousands of its numbers, as far as that can be seen."""
+    """The thousands separator of its numbers, if one is recognised."""
 
     @property
     def largest(self) -> int | None:
@@ -195,7 +190,7 @@ class Column:
         return replace(self, kind="code")
 
     def looks_like(self) -> str:
-        """Say in a few words what the column looks like."""
+        """Describe the column in a few words."""
         words = {
             "code": "codes",
             "count": "counts",
@@ -286,7 +281,7 @@ def _say_thousands(name: str, mark: str) -> str:
 
 
 def _thousands(values: pa.Array) -> str | None:
-    """Return what stands between thousands, where all values are whole numbers that are written so."""
+    """Return the thousands separator, if all values are whole numbers written with one."""
     for mark in (",", ".", "'", " ", "\u00a0", "\u202f", "’"):
         between = re.escape(mark)
         grouped = _all(values, _GROUPED.replace("MARK", between))

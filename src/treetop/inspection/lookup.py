@@ -39,7 +39,6 @@ class Codes:
     number: NDArray[np.int64]
     """The value of each row; a missing one counts as a value."""
     distinct: int
-    """How many values there are."""
     blank: bool = False
     """Whether the last of them stands for the missing ones."""
     values: pa.Array | None = None
@@ -57,13 +56,11 @@ class Clash:
     """A value of a finer column that stands under two values of a coarser one."""
 
     value: str
-    """The value."""
     rows: tuple[int, int]
     """Two rows that show it, counted from 1."""
     values: int
     """How many values of the finer column do so."""
     of: int
-    """How many it has."""
 
 
 def sample_codes(table: pa.Table, columns: Sequence[str]) -> dict[str, Codes]:
@@ -160,7 +157,7 @@ _ENOUGH = 20
 _BY_CHANCE = 1e-6
 """So unlikely must it be that numbers of another kind are all in the file."""
 _GENERIC = words("code codes cod codigo id ids key no nr num number numero n c type name column")
-"""What names of columns say of any codes."""
+"""Words in names of columns that tell nothing about the codes."""
 _SHOWN = 5
 
 
@@ -169,13 +166,11 @@ class HierarchyFile:
     """A public hierarchy file."""
 
     path: Path
-    """The file."""
     encoding: str | None
     """Its encoding; UTF-8 when None."""
     columns: Mapping[str, Column]
     """Its columns, by name."""
     codes: Mapping[str, Codes] = field(repr=False)
-    """Those that can hold codes."""
     ragged: Mapping[str, Hierarchy] = field(default_factory=dict, repr=False)
     """By column that is blank where its branches end early, the tree down to it, with last codes carried down."""
 
@@ -218,14 +213,12 @@ class HierarchyFile:
 
 @dataclass(frozen=True)
 class Match:
-    """A column of the private table whose values are codes of a hierarchy file."""
+    """A column of the private table that holds codes of a hierarchy file."""
 
     column: str
     """The column of the private table."""
     lookup: HierarchyFile
-    """The hierarchy file."""
     leaf: str
-    """The column of the hierarchy file."""
     levels: tuple[str, ...]
     """The columns of the hierarchy file from coarse to the matching one."""
     codes: int
@@ -233,13 +226,11 @@ class Match:
     matched: int
     """How many of them are in the hierarchy file, as they are."""
     unmatched: tuple[str, ...]
-    """The first few that are not."""
     trimmed: int
     """How many would match without the blanks around them."""
     lost_zeros: int
     """How many of the others would match if leading zeros were put back, blanks taken off where they have any."""
     both: int
-    """How many of those have blanks."""
     width: int
     """How long codes are then."""
     pointed: int
@@ -247,7 +238,6 @@ class Match:
     labels: Mapping[str, str]
     """By level, the column of the hierarchy file with names."""
     coordinates: tuple[str, str] | None
-    """Its columns with latitude and longitude."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -277,7 +267,7 @@ class Match:
         return f"{all_of}{levels}; not there: {shown}{ending}"
 
     def hints(self) -> list[str]:
-        """Say what would make more codes match, and how many."""
+        """Suggest changes that would make more codes match, with their number."""
         told = []
         for number, how, remedy in (
             (self.trimmed, "after trimming the blanks around them", f"trim = [{json.dumps(self.column)}]"),

@@ -1,4 +1,4 @@
-"""Which attributes a plan for a table could have, from what its columns look like."""
+"""Attributes that a plan for a table could have, judged by its columns."""
 
 from __future__ import annotations
 
@@ -37,13 +37,10 @@ class Suggestion:
     """An attribute that a plan could have."""
 
     name: str
-    """The name of the attribute."""
     column: str
     """Its column in the private table."""
     match: Match | None = None
-    """Where it was found in the hierarchy file."""
     prefixes: Prefixes | None = None
-    """How its codes can be cut into levels."""
     chain: tuple[str, ...] = ()
     """The columns of the private table that nest above it, and itself."""
     same_as: str | None = None
@@ -152,7 +149,7 @@ def _structured(rest: Sequence[Column], chains: Mapping[str, tuple[str, ...]]) -
 
 
 def _flat(rest: Sequence[Column], sample: Mapping[str, Codes]) -> list[Suggestion]:
-    """Take the columns whose values are few, or recur."""
+    """Take the columns with few or recurring values."""
     most = {name: max(_MOST_VALUES, len(codes.number) / _RECURRING) for name, codes in sample.items()}
     few = [column for column in rest if column.distinct <= most.get(column.name, _MOST_VALUES)]
     return [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
@@ -208,10 +205,9 @@ _NEARLY = 0.05
 
 @dataclass(frozen=True)
 class Reason:
-    """What became of one column."""
+    """The verdict on one column."""
 
     column: str
-    """The column."""
     level: bool
     """Whether it was taken for a level."""
     why: str
@@ -289,7 +285,7 @@ _CERTAIN = 20
 
 
 def find_names(columns: Sequence[Column], sample: Mapping[str, Codes], matches: Sequence[Match]) -> dict[str, str]:
-    """Return the columns that are names, each with the column whose codes it names."""
+    """Return the columns of names, each with the column of the codes that it names."""
     leaf = {match.column: match for match in matches}
     names: dict[str, str] = {}
     listed = sorted((column for column in columns if column.name in sample), key=lambda one: _unlike_codes(one, leaf))
@@ -342,20 +338,18 @@ WAYS: tuple[IdClean, ...] = get_args(IdClean)
 
 @dataclass(frozen=True)
 class Identifier:
-    """A column whose values may each be one person, household or device. Private."""
+    """A column whose values may each be one person, household or device."""
 
     column: str
-    """The column."""
     ids: int
     """How many different values it has."""
     repeated: int
     """How many of them stand in more than one row."""
     most: int
-    """In how many rows the commonest stands."""
     named: bool
     """Whether the column looks like ids; otherwise it only has very many values."""
     clean: tuple[IdClean, ...]
-    """What has to be taken away so that values which differ in spelling only become one."""
+    """Cleaning steps that make values equal if they differ in spelling only."""
     spellings: int
     """How many values are then another one."""
     zeros: int
@@ -367,7 +361,7 @@ class Identifier:
         return self.most > 1
 
     def sentences(self) -> Iterator[str]:
-        """Say how often values repeat, and what looks like one id in several spellings."""
+        """Report how often values repeat, and ids that seem to be spelt in several ways."""
         if self.repeats:
             yield (
                 f"{self.column} repeats: {self.ids:,} values, {self.repeated:,} of them in several rows, one in "
@@ -459,17 +453,13 @@ class Matched:
     """How a column of the private table fits its hierarchy. Private."""
 
     attribute: str
-    """The attribute."""
     column: str
-    """Its column."""
     rows: int
-    """How many rows there are."""
     known_rows: int
     """How many of them have a code that the hierarchy has."""
     codes: int
     """How many different codes there are."""
     known: int
-    """How many of them the hierarchy has."""
     unknown: tuple[tuple[str | None, int], ...]
     """The most frequent of the others, each with its rows; None is a missing value."""
 

@@ -89,7 +89,7 @@ def _blocks(stream: Readable, size: int, options: Any, header: bytes) -> Iterato
 
 
 def _filled(stream: Readable, pending: bytes, wanted: int) -> tuple[bytes, bool]:
-    """Return what is left of the last block with a block more, and whether it is the last."""
+    """Return the rest of the last block joined with the next one, and whether it is the last."""
     parts = [pending]
     while wanted and (part := stream.read(wanted)):
         parts.append(part)
@@ -137,7 +137,7 @@ HEAD = 1 << 20
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 _FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
-"""What is no text; a workbook is read from a file, but not from standard input."""
+"""First bytes of formats that are not text; a workbook is read from a file, but not from standard input."""
 
 _Batch = TypeVar("_Batch")
 
@@ -145,7 +145,7 @@ _ENCODING = '`encoding="{0}"` (encoding = "{0}" in the plan file)'
 
 
 class Utf8:
-    """Bytes in any encoding as UTF-8; what was read can be put back."""
+    """Bytes in any encoding as UTF-8; bytes that were read can be put back."""
 
     def __init__(self, read: Callable[[int], bytes], encoding: str | None) -> None:
         self._read = read
@@ -169,7 +169,7 @@ class Utf8:
         return taken
 
     def read_head(self) -> bytes:
-        """Return what a header is surely in."""
+        """Return the first bytes, which surely contain a header."""
         head = b""
         while len(head) < HEAD and (more := self.read(HEAD - len(head))):
             head += more
@@ -181,7 +181,7 @@ class Utf8:
 
 
 def open_text(file: io.BufferedReader[Any], where: str, encoding: str | None) -> tuple[Utf8, bytes]:
-    """Return the text and its beginning, without a byte order mark; what is no text is refused by what it is."""
+    """Return the text and its beginning without a byte order mark; refuse other formats by name."""
     stream = Utf8(_decompressed(file, where), encoding)
     head = stream.read_head().removeprefix(codecs.BOM_UTF8)
     if b"\0" in head:
@@ -265,7 +265,7 @@ csv.field_size_limit(max(csv.field_size_limit(), HEAD))
 
 @dataclass(frozen=True)
 class _Header:
-    """What the first line says, or the plan in its place."""
+    """The names from the first line, or from the plan."""
 
     names: list[str]
     delimiter: str

@@ -53,12 +53,10 @@ class _Database:
     """A database that is open for reading only."""
 
     run: Run
-    """Runs a statement."""
     is_one_query: Callable[[str], bool]
     """Tells whether a text is one statement that reads. A query is put in parentheses: it must not close them itself,
     and go on with statements of its own."""
     list_tables: str
-    """The query for the names of its tables."""
 
 
 def _read(connected: Callable[[ReadRequest], AbstractContextManager[_Database]], part: ReadRequest) -> Shared:
@@ -197,7 +195,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def _explained(where: str, what: str, url: str = "") -> Iterator[None]:
-    """Turn whatever a driver raises into an error, without a traceback that might show a password."""
+    """Turn any exception of a driver into an error, without a traceback that might show a password."""
     try:
         yield
     except (DataError, GeneratorExit):

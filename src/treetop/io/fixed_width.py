@@ -59,7 +59,7 @@ def read_fixed(part: ReadRequest) -> Shared:
 
 
 def refuse_fixed(source: Source) -> None:
-    """Refuse a file that looks like fixed-width text but is about to be read as CSV, saying what to declare."""
+    """Refuse fixed-width text that is about to be read as CSV, and explain how to declare it."""
     told = source.fields is not None or source.delimiter is not None or source.header is not None
     if told or source.scheme or reads_once(source.location):
         return
@@ -144,7 +144,7 @@ def _end(fields: Positions) -> int:
 
 
 def _explain(problem: str, where: str, source: Source) -> DataError:
-    """Say what Arrow found, without the line itself, which is private."""
+    """Explain an error of Arrow without quoting the line, which is private."""
     row = re.search(r"Row #(\d+)", problem)
     place = f", line {row[1]}" if row else ""
     if "invalid UTF8" in problem:

@@ -22,10 +22,10 @@ SAMPLE = 1000
 """How many rows are compared with the first line."""
 
 UNVOUCHED = {b"treetop.names": b"unvouched"}
-"""What a schema says of names that are from a first line, where nobody says that it holds names."""
+"""Schema metadata flag: names come from a first line that nobody confirmed to be a header."""
 
 _END = re.compile(r"^(source|target)\.")
-"""What the table of a graph's edges puts before the name of a column of its nodes."""
+"""Prefix of a node column's name in the table of a graph's edges."""
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?")
@@ -72,20 +72,20 @@ def refuse_look(names: Iterable[str], where: str, prefix: str = "") -> None:
 
 
 def refuse_code(column: str, codes: Sequence[pa.Array], where: str) -> None:
-    """Refuse a column whose name is itself one of the public codes that it should hold."""
+    """Refuse a column whose name is one of its own public codes."""
     name = pa.scalar(_END.sub("", column))
     if any(pc.index(level, name).as_py() >= 0 for level in codes):
         raise DataError(f"{where}: {_ROW}: the name of a column is itself a code of its hierarchy. {_REMEDY}")
 
 
 def refuse_value(column: str, values: pa.Array, where: str) -> None:
-    """Refuse a column whose name is itself one of its values."""
+    """Refuse a column whose name is one of its own values."""
     if pc.is_in(pa.scalar(column), value_set=values).as_py():
         raise DataError(f"{where}: {_ROW}: the name of a column stands among its values. {_REMEDY}")
 
 
 def as_unvouched(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Mark rows whose columns have names from a first line for which nobody vouches."""
+    """Mark rows whose column names come from an unconfirmed first line."""
     return rows.replace_schema_metadata(UNVOUCHED)
 
 
@@ -95,7 +95,7 @@ def is_unvouched(schema: pa.Schema) -> bool:
 
 
 def first_rows(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
-    """Return the first rows of a text, which may be cut off anywhere; what cannot be understood ends them."""
+    """Return the first rows of a text that may be cut off anywhere; they end at the first one that cannot be parsed."""
     rows: list[list[str]] = []
     try:
         for fields in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
@@ -115,7 +115,7 @@ def _transposed(rows: Iterable[Sequence[str]], width: int) -> list[list[str]]:
 
 
 def _why(name: str, values: list[str]) -> str:
-    """Say what makes a first field look like a value above others; empty where nothing does."""
+    """Explain why a first field looks like a value above others; empty if it does not."""
     if not name:
         return ""
     if name.lower() in MISSING:

@@ -29,11 +29,9 @@ class RowBatch:
     """Some rows of a table."""
 
     rows: pa.RecordBatch
-    """The rows."""
     where: str
     """The file or database that they are from, as messages name it."""
     first: int
-    """How many rows of it come before them."""
     done: float
     """The share of the whole table that is read with them, as far as it is known."""
     numbers: NDArray[np.int64] | None = None
@@ -47,7 +45,7 @@ class RowBatch:
         return f"{self.where}, column {column!r}, row {self.first + number + 1}"
 
     def hint(self, row: int) -> str:
-        """Say what to do about a row in which all that was read is missing, and nothing about another."""
+        """Suggest a remedy for a row in which all read values are missing; empty for other rows."""
         if any(column[row].as_py() not in (None, "") for column in self.rows.columns):
             return ""
         skip = ', or set blank_lines = "skip" under [data]' if self.may_skip else ""
@@ -208,7 +206,7 @@ def _is_ascii(column: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _damaged(column: pa.Array | pa.ChunkedArray) -> int | None:
-    """Return the first row whose value is not what its type says."""
+    """Return the first row whose value contradicts its type."""
     start, length = 0, len(column)
     if _is_valid(column):
         return None

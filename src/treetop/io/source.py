@@ -223,7 +223,7 @@ class Prepare:
     """
 
     trim: bool | Sequence[str] = ()
-    """The columns whose blanks at both ends do not count; True for all text."""
+    """The columns whose blanks at both ends are removed; True for all text."""
     missing: Sequence[str] = ()
     """Texts that stand for a missing value, such as "NA"."""
     replace: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -297,7 +297,7 @@ class Prepare:
         return _banded(text, self.bands[name]) if name in self.bands else text
 
     def words(self) -> list[str]:
-        """Say in short words what is done."""
+        """Describe the preparation in short words."""
         told = []
         if self.trim:
             columns = "all text" if self.trim is True else say_listed(self.trim)
@@ -364,7 +364,7 @@ def _replaced(text: Any, codes: Mapping[str, str]) -> Any:
 
 
 def _banded(text: Any, edges: Sequence[int]) -> Any:
-    """Return the bands of numbers; what is no number, or below the first band, stays as it is, and is unknown."""
+    """Return the bands of numbers; other text stays unchanged and is unknown."""
     names = bands_of(edges)
 
     def band(value: str) -> str:
@@ -389,7 +389,7 @@ VIEW = "a table of a database may be a view that leaves rows out"
 """Why it is never known of a database whether all rows are read."""
 
 HEAD = 16
-"""How many bytes tell what a file is."""
+"""Number of bytes that identify a format."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -426,14 +426,14 @@ class Source:
     """What a line with nothing in it is: a record in which everything is missing, or nothing. A record may then vanish
     by being emptied, so a plan that releases the total exactly does not take such a table."""
     prepare: Prepare | None = None
-    """What is done to columns of text before they are read as codes; None for nothing."""
+    """Cleaning of text columns before they are read as codes; None for nothing."""
     drop: Mapping[str, str | Sequence[str]] | None = None
     """The values of some columns that leave a row out, as in `{"status": "test"}`: the opposite of `keep`, and decided
     as that is. A row of which the value is missing stays."""
     sheet: str | None = None
     """For a workbook of Excel: the name of the sheet; it may be left out where there is only one."""
     option_prefix: str = ""
-    """What a plan file puts before the names of these options, as `edges_` for the edges of a graph; for messages."""
+    """Prefix of these options in a plan file, such as `edges_` for the edges of a graph; for messages."""
 
     def option(self, name: str) -> str:
         """Return where a plan file states an option of this table: "delimiter under [data]"."""
@@ -498,7 +498,7 @@ class Source:
         return refuse_twice([file for one in self.location for file in Source(one).files()], str(self), endings)
 
     def formats(self) -> Iterator[SourceFormat]:
-        """Yield the format of the table, or of each of its files; what can be read only once is taken for text."""
+        """Yield the format of the table, or of each of its files; a source that is read only once counts as text."""
         if self.scheme is not None:
             yield next(one for one in FORMATS.values() if self.scheme in one.schemes)
         elif reads_once(self.location):
@@ -540,25 +540,23 @@ class SourceFormat:
     """A format of tables: how it is told apart, how it is read, and its words."""
 
     name: str
-    """What it is called."""
     words: str
-    """What a table of it is, as in "a Parquet file"."""
+    """The noun phrase for a table of this format, such as "a Parquet file"."""
     read: Callable[[ReadRequest], Shared]
     """Yields the rows of one place in order, at least one batch."""
     recognises: Callable[[bytes, Source], bool] = lambda head, source: False
-    """Tells a file from its first bytes, whatever its name claims."""
+    """Recognises a file by its first bytes, despite its name."""
     endings: tuple[str, ...] = ()
     """The endings of the names of its files, in small letters: those that are taken from a folder."""
     schemes: tuple[str, ...] = ()
-    """The schemes of its URLs."""
     url: str = ""
-    """What such a URL looks like, in messages."""
+    """The form of such a URL, in messages."""
     is_text: bool = False
     """Whether it is text: then it may come from standard input, and have positions of fields or a header."""
     is_database: bool = False
     """Whether it takes a query."""
     leaves_out: str | None = None
-    """What it may leave out by itself, as a sentence goes on; None where every row of a table is read."""
+    """Records that the format may leave out by itself, as the end of a sentence; None if every row is read."""
     has_header: bool = False
     """Whether a table has a first line that may hold names, as text has."""
     has_sheets: bool = False
@@ -578,7 +576,7 @@ def register_format(format: SourceFormat) -> SourceFormat:
 
 
 def format_of(head: bytes, source: Source, only_text: bool = False) -> SourceFormat:
-    """Tell what a file is from its first bytes."""
+    """Recognise the format of a file by its first bytes."""
     formats = reversed([*FORMATS.values()])
     return next(one for one in formats if one.recognises(head, source) and (one.is_text or not only_text))
 
@@ -589,7 +587,7 @@ def claimed_format(path: Path) -> SourceFormat | None:
 
 
 def as_source(table: Any) -> Source | None:
-    """Return a path or a list of paths as a source, and None for what holds its rows itself."""
+    """Return a path or a list of paths as a source, and None for an object that holds its rows itself."""
     if isinstance(table, Source):
         return table
     if isinstance(table, str | Path):
@@ -652,7 +650,7 @@ def refuse_both(keep: Mapping[str, Any] | None, drop: Mapping[str, Any] | None) 
 
 
 def leaves_out(source: Source) -> str | None:
-    """Say what the format of a table may leave out; of a file, its first bytes say which that is."""
+    """Describe the records that the format of a table may leave out; a file is recognised by its first bytes."""
     try:
         for format in source.formats():
             if format.leaves_out or format.is_database:

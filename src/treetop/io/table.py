@@ -49,20 +49,17 @@ class Piece:
     """A part of a table that can be read by itself: a file, or some groups of rows of a Parquet file."""
 
     source: Source
-    """The table."""
     path: Path
-    """The file."""
     stamp: tuple[int, int]
     """Its size and the time of its last change, when the table was cut."""
     groups: tuple[int, ...] | None = None
     """The groups of rows; all of them when None."""
     first: int = 0
-    """How many rows of the file come before."""
     rows: int | None = None
     """How many it has; None where only reading it would tell."""
 
     def refuse_change(self) -> None:
-        """Refuse a file that is no longer what it was when the table was cut."""
+        """Refuse a file that has changed since the table was cut."""
         if _stamp(self.path) != self.stamp:
             raise DataError(f"{self.path} has changed while it was read: nothing was measured; read it again")
 
@@ -260,7 +257,7 @@ def _from_file(part: ReadRequest, path: Path) -> _Rows:
 
 
 def _read(format: SourceFormat, part: ReadRequest) -> Shared:
-    """Read one place, after refusing what is said of it that its format does not take."""
+    """Read one place, after refusing options that its format does not take."""
     source = part.source
     if source.fields is not None and not format.is_text:
         raise DataError(f"{part.where}: fields are positions in fixed-width text, and this is none: leave them out")
@@ -283,7 +280,7 @@ def _ahead(parts: _Batches) -> _Batches:
 
 @contextmanager
 def _explained(where: str) -> Iterator[None]:
-    """Turn what the system or Arrow says about a file into an error that names it."""
+    """Turn an error of the system or of Arrow about a file into one that names it."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError) as problem:  # the last: a column's name

@@ -54,7 +54,6 @@ class Reservation:
     dataset: str
     """The data set that it was charged to."""
     charged: Fraction
-    """What it took from the budget."""
     new: bool
     """Whether the ledger had nothing on this data set before: a misspelt name looks like that."""
     sha256: str
@@ -99,11 +98,9 @@ class Ledger:
     """The record of what was spent on data sets: each, by its name, has the whole budget to itself."""
 
     log: Log
-    """The file."""
     created: str
     """When it was made, UTC."""
     budget: Budget
-    """What may be spent on each data set."""
     datasets: tuple[str, ...]
     """The data sets that it was made for; others may have been added since."""
     any_dataset: bool
@@ -184,7 +181,7 @@ class Ledger:
         return DEFAULT_DATASET
 
     def check(self, dataset: str, cost: Fraction, definition: Currency, unit: str, cells: Cells | None = None) -> None:
-        """Refuse what `reserve` would refuse now, and reserve nothing; another process may still be first."""
+        """Refuse a charge that `reserve` would refuse now, and reserve nothing; another process may still be first."""
         charged, unit = self.budget.charge(cost, definition), spelt(unit, "unit")
         self._refuse(self._find(self.log.read(), dataset), charged, unit, spending.checked(cells, cost, definition))
 
@@ -261,7 +258,7 @@ class Ledger:
         return self.log.append(lambda _: content)[1].sha256
 
     def reviews(self, plan_sha256: str | None = None) -> tuple[Review, ...]:
-        """What second persons have said of a plan, by its digest, or of all plans, oldest first."""
+        """Reviews of a plan, by its digest, or of all plans, oldest first."""
         found = read_reviews(self.log.read(), self.path)
         return tuple(one for one in found if plan_sha256 in (None, one.plan_sha256))
 
@@ -271,7 +268,7 @@ class Ledger:
         return len(records), records[-1].sha256
 
     def alike(self, dataset: str) -> list[str]:
-        """The data sets whose names are easily taken for this one, if the ledger does not know it yet."""
+        """The data sets with names that are easily taken for this one, if the ledger does not know it yet."""
         known = self._balances(self.log.read())
         return [] if key(dataset) in known else alike(dataset, (balance.dataset for balance in known.values()))
 
@@ -290,7 +287,7 @@ class Ledger:
         return () if found is None else (found,)
 
     def balance(self, dataset: str) -> Balance:
-        """What one data set may still cost; all of the budget if it was never charged."""
+        """The amount left for one data set; all of the budget if it was never charged."""
         return self._find(self.log.read(), dataset)
 
     def answers(self, dataset: str) -> tuple[Content, ...]:
@@ -305,7 +302,7 @@ class Ledger:
         return self.balance(dataset).spent
 
     def remaining(self, dataset: str) -> Fraction:
-        """What may still be spent on a data set; all of the budget if it was never charged."""
+        """The amount left for a data set; all of the budget if it was never charged."""
         return self.balance(dataset).remaining
 
     def _find(self, records: list[Record], dataset: str) -> Balance:

@@ -28,14 +28,14 @@ from treetop.privacy.loss import Currency, Loss, epsilon_from_rho
 
 @dataclass(frozen=True)
 class Spending:
-    """The sums of what was charged."""
+    """The sums of the charges."""
 
     charged: Fraction
     """All of it, in the currency of the budget."""
     gaussian: Fraction
-    """The rho of Gaussian noise that tells at least as much as the releases whose noise is known."""
+    """The rho of Gaussian noise that discloses at least as much as the releases with known noise."""
     other: Fraction
-    """What the others were charged, of which no more than that is known."""
+    """The charges of the other releases, whose noise is not known."""
     alone: Cells | None
     """The cells of the only release, where there is one and its noise is known."""
 
@@ -46,7 +46,7 @@ class Spending:
 
     @classmethod
     def of(cls, releases: Iterable[tuple[Fraction, Cells | None]]) -> Spending:
-        """Add up what each release was charged, with the cells that one unit moves where they are known."""
+        """Add up the charges of releases, with the cells that one unit moves if they are known."""
         charged = gaussian = other = Fraction(0)
         listed = list(releases)
         for amount, cells in listed:
@@ -58,7 +58,7 @@ class Spending:
 
 
 def checked(cells: Cells | None, cost: Fraction, definition: str) -> Cells | None:
-    """Return cells that are to be recorded, refusing those whose noise does not cost what the release does."""
+    """Return cells to be recorded; refuse them if their noise does not cost as much as the release."""
     if cells is not None and not _cost(cells, cost, definition):
         raise LedgerError("The cells that one unit moves, with their noise, do not cost what the release costs")
     return cells
@@ -112,7 +112,7 @@ class Budget:
         return self.loss.currency
 
     def charge(self, cost: Fraction, definition: Currency) -> Fraction:
-        """What a cost is in this currency, exactly."""
+        """A cost in this currency, exactly."""
         exact = positive(cost, "The cost of a release")
         if exact.numerator > _LONGEST or exact.denominator > _LONGEST:
             raise LedgerError("The cost of the release has over 200 digits; give the plan rounder numbers")
@@ -188,11 +188,11 @@ class Budget:
             return None
 
     def say_spent(self, spent: Spending) -> str:
-        """Write what was spent for people, rounded up."""
+        """Write spent loss for people, rounded up."""
         return self._said(plain, spent.charged, self.epsilon_of(spent))
 
     def say_left(self, spent: Spending) -> str:
-        """Write what is left for one more release, rounded down."""
+        """Write the amount left for one more release, rounded down."""
         return self._said(plain_down, self.left(spent), self.epsilon_left(spent))
 
     def say(self, amount: Fraction, *, left: bool = False) -> str:

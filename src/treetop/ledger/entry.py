@@ -24,7 +24,7 @@ State: TypeAlias = Literal["complete", "reserved, outcome unknown"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One release that was charged, whatever became of it."""
+    """One charged release, finished or not."""
 
     number: int
     """Its position in the file; numbers rise, with gaps."""
@@ -33,23 +33,21 @@ class Entry:
     dataset: str
     """The data set that was charged, as it was first spelt."""
     title: str
-    """The title of the plan."""
     definition: Currency
     """What the cost is stated in: "pure" epsilon, or rho ("zcdp")."""
     cost: Fraction
-    """What the release costs, in its own definition."""
+    """Cost of the release, in its own definition."""
     charged: Fraction
     """The same in the currency of the budget."""
     unit: str
-    """What the release protects, as `unit_text` says it."""
+    """The protected unit, as `unit_text` writes it."""
     plan_sha256: str
-    """The digest of the plan."""
     completed: str | None
     """When the release folder was in place, UTC; None if that was never recorded."""
     card_sha256: str | None
     """The SHA-256 of the release's card."""
     cells: Cells | None = None
-    """What one unit moves by one, with the noise on it; None where that is not known, and the cost is all."""
+    """Cells that one unit changes by one, with their noise; None if unknown, so that only the cost is used."""
 
     @property
     def state(self) -> State:
@@ -59,26 +57,23 @@ class Entry:
 
 @dataclass(frozen=True)
 class Review:
-    """What a second person has said of a plan."""
+    """A second person's review of a plan."""
 
     time: str
     """When, UTC."""
     reviewer: str
-    """Who."""
     note: str
-    """What they say; may be empty."""
+    """Their remark; may be empty."""
     title: str
-    """The title of the plan."""
     plan_sha256: str
     """The digest of the plan that they have read."""
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What one data set may still cost."""
+    """The balance of one data set."""
 
     dataset: str
-    """Its name."""
     limit: Budget
     """All that may be spent on it, as the steward stated it."""
     entries: tuple[Entry, ...]
@@ -91,22 +86,22 @@ class Balance:
 
     @property
     def unit(self) -> str | None:
-        """What all its releases protect, as it was first spelt; None before the first."""
+        """The unit of all its releases, as it was first spelt; None before the first."""
         return self.entries[0].unit if self.entries else None
 
     @property
     def spent(self) -> Fraction:
-        """The exact sum of what was charged."""
+        """The exact sum of the charges."""
         return sum((entry.charged for entry in self.entries), Fraction(0))
 
     @property
     def spending(self) -> Spending:
-        """What was charged, by what is known of its noise."""
+        """The charges, by whether their noise is known."""
         return Spending.of((entry.charged, entry.cells) for entry in self.entries)
 
     @property
     def epsilon(self) -> float | None:
-        """What all releases come to together, as epsilon at the steward's delta; None where none was stated."""
+        """The composition of all releases, as epsilon at the steward's delta; None if no delta was stated."""
         return self.limit.epsilon_of(self.spending)
 
     @property
@@ -115,7 +110,7 @@ class Balance:
         return self.limit.left(self.spending)
 
     def with_one_more(self, charged: Fraction, cells: Cells | None) -> Spending:
-        """What all releases would come to with this one."""
+        """The composition of all releases with this one."""
         return Spending.of([*((entry.charged, entry.cells) for entry in self.entries), (charged, cells)])
 
 

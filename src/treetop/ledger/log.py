@@ -21,7 +21,7 @@ from treetop.errors import LedgerError, Refusal
 APPLICATION_ID = 0x54524545
 """SQLite's mark of whose file it is: "TREE"."""
 SCHEMA_VERSION = 2
-"""What new files are; a program that knows only version 1 would take any name for a data set."""
+"""Version of new files; a program that knows only version 1 would take any name for a data set."""
 READABLE = (1, 2)
 
 Content: TypeAlias = dict[str, Any]
@@ -43,7 +43,7 @@ class Record:
     """One link of the chain."""
 
     content: Content
-    """What was recorded, as a JSON object."""
+    """The record, as a JSON object."""
     sha256: str
     """The hash of the record before it and of its content, in hexadecimal."""
 
@@ -90,7 +90,7 @@ class Log:
             return self._records(connection)
 
     def append(self, decide: Callable[[list[Record]], Content]) -> tuple[int, Record]:
-        """Show all records to `decide` and append what it returns, in one transaction; on disk on return."""
+        """Show all records to `decide` and append its result, in one transaction; on disk on return."""
         with self._transaction("IMMEDIATE") as connection:
             records = self._records(connection)
             return len(records), _append(connection, records, decide(records))

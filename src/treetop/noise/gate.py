@@ -17,10 +17,10 @@ from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.noise import Key
 
 WARNING = "Not private: the noise came from a testing key. Do not publish."
-"""What a result of a key that somebody knows says of itself."""
+"""The warning on results of a key that somebody knows."""
 
 Charge = Callable[[], object]
-"""Charges the loss, where a ledger keeps account; what cannot be charged raises, and nothing is measured."""
+"""Charges the loss if a ledger keeps account; if it raises, nothing is measured."""
 
 
 class Gate:
@@ -49,7 +49,7 @@ class Gate:
 
     @property
     def warning(self) -> str | None:
-        """What a result must say of itself; None where it is private."""
+        """The warning that a result must carry; None if it is private."""
         return None if self.private else WARNING
 
     def choice(self, purpose: str, *bound: bytes) -> Key:
@@ -77,7 +77,7 @@ class Gate:
 
 
 def bind(key: Key, purpose: str, *bound: bytes) -> Key:
-    """Bind a key to its purpose, to digests of what was decided, and to one of the data."""
+    """Bind a key to its purpose, to digests of the decisions, and to a digest of the data."""
     return key.derive(purpose, *bound)
 
 

@@ -137,7 +137,7 @@ class Uniform:
         self._more = more
 
     def below(self, number: Enclosure) -> bool:
-        """Whether U < number; what was drawn for one comparison also holds in the next."""
+        """Whether U < number; bits drawn for one comparison also hold in the next."""
         while True:
             with precision(self._bits + _UNIFORM_GUARD_BITS):
                 scaled = number(self._bits + _UNIFORM_GUARD_BITS) * 2**self._bits
@@ -263,11 +263,10 @@ class Law(ABC):
     """
 
     name: ClassVar[str]
-    """What cards call it."""
     parameter: ClassVar[str]
     """The field that has its exact scale."""
     words: ClassVar[str]
-    """What a card says about it, and about what a level costs that is measured with it."""
+    """Description in a card, and of the cost of a level that is measured with it."""
     power: ClassVar[int]
     """The power of |k| in the exponent, a whole number above 0."""
     currency: ClassVar[Literal["pure", "zcdp"]]
@@ -289,7 +288,7 @@ class Law(ABC):
 
     @abstractmethod
     def cost(self, l1: int, l2_squared: int) -> Fraction:
-        """What counts with this noise cost, which one unit changes by so much in sum and in squares."""
+        """Cost of counts with this noise, if one unit changes them by so much in sum and in squares."""
 
     @abstractmethod
     def enclose_total(self, bits: int) -> arb:

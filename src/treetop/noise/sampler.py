@@ -24,7 +24,7 @@ from treetop.noise.law import WORD_BITS, Law, Uniform, ball, certain_floors, dec
 # The inversion table of a law: one 64-bit word gives one exact sample, or asks for more bits.
 
 UNDECIDED = np.iinfo(np.int64).min
-"""What stands in the slot of a sample that its words leave open."""
+"""Value in the slot of a sample that its words do not determine."""
 
 LARGEST_WORD = 2**WORD_BITS - 1
 _TABLE_GUARD_BITS = 64
@@ -44,7 +44,6 @@ class CumulativeTable:
     shift: int
     """How many low bits of a word the guide does not see."""
     first: int
-    """The value of the first threshold."""
     cumulative: Callable[[int, int], arb]
     """F(k), enclosed to a number of bits."""
 
@@ -106,7 +105,7 @@ def _lookup_runs(
     first: int,
     out: NDArray[np.int64],
 ) -> int:
-    """Do what `lookup` does with runs of words of which each begins a pair of its own."""
+    """Apply `lookup` to runs of words, each of which begins a pair of its own."""
     undecided, at, to = 0, U(0), U(0)
     for i in range(len(size)):
         if size[i] > 0:
@@ -199,7 +198,6 @@ class Block:
     words_per_slot: ClassVar[int] = ATTEMPTS * WORDS_PER_ATTEMPT
 
     law: Law
-    """The law of the samples."""
     block_bits: int
     """The binary logarithm of the number of values in a block."""
     blocks: CumulativeTable

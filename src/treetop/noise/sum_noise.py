@@ -32,7 +32,7 @@ WIDEST = 1 << 20
 FINEST = 1000
 """Gaussians with a larger σ are looked at on a coarser grid."""
 _NEGLIGIBLE = 1e-12
-"""More than what rounding and wrapping around add to a convolved probability."""
+"""An upper bound of the error by rounding and wrapping in a convolved probability."""
 
 
 def sum_margin(law: Law, number: int, risk: Fraction) -> int:
@@ -67,7 +67,7 @@ def weighted_margin(law: Law, weights: tuple[int, ...], risk: Fraction) -> int:
 
 
 def selected_margins(law: Law, numbers: Ints, selected: Ints, risk: Fraction) -> Ints:
-    """Return what no sum over `selected` of so many draws exceeds, however they are selected, but with that risk."""
+    """Return a bound that no sum over `selected` of so many draws exceeds, for any selection, except with that risk."""
     if not isinstance(law, DiscreteGaussian | DiscreteLaplace):
         return selected * np.array([law.margin(risk / max(number, 1)) for number in numbers.tolist()], np.int64)
     part = risk / (len(EXCEEDING) + 1)
@@ -171,7 +171,7 @@ def _laplace_moment(law: DiscreteLaplace, rates: Floats) -> Floats:
 
 
 def _laplace_excess(law: DiscreteLaplace, threshold: int, rates: Floats) -> Floats:
-    """What is above a c is geometric, and so is what is below it."""
+    """The excess above a c is geometric, and so is the one below it."""
     rate, distance = float(law.rate), abs(threshold)
     beyond = math.exp(-rate * (distance + 1)) / (1 + math.exp(-rate))  # P(N > |c|)
     if threshold >= 0:

@@ -205,9 +205,7 @@ class _Grid:
     """The points at which losses are kept, and how they are weighed."""
 
     step: float
-    """The distance of points."""
     tilt: float
-    """The t of e^(t·L)."""
     depth: float
     """How far from its middle the noise of a cell is followed, in standard deviations."""
 
@@ -232,9 +230,7 @@ class _Losses:
     tilted: Vector
     """At each point its probability times e^(t·loss), divided by the sum of these."""
     lowest: float
-    """The loss at the first point."""
     log_scale: float
-    """The logarithm of the sum."""
     beyond: float
     """The probability that is not on the grid: its loss is above all points."""
 

@@ -24,7 +24,6 @@ class Relation:
     """Which graphs are neighbours, with the words for it."""
 
     name: str
-    """What plan files and cards call it."""
     entity: str
     """What one unit is called: a ledger tells the relations apart by it."""
     hides: str
@@ -197,7 +196,7 @@ def register_relation(relation: Relation) -> Relation:
 
 @dataclass(frozen=True)
 class GraphRules:
-    """What is stated of the edges of a graph; their table and the plan that counts them must agree in it."""
+    """Declarations about the edges of a graph; their table and the plan that counts them must agree."""
 
     relation: str
     """Which graphs are neighbours, by the name of the relation."""
@@ -206,7 +205,7 @@ class GraphRules:
     degree_bound: int | None = None
     """The promise that some relations need: nobody has more edges, in and out together."""
     policies: Policies = field(default_factory=Policies)
-    """What happens to self-loops, repeated edges and edges to unknown nodes."""
+    """Policies for self-loops, repeated edges and edges to unknown nodes."""
 
     def __post_init__(self) -> None:
         if (self.degree_bound is None) == self.kind.bounded:
@@ -241,13 +240,13 @@ class GraphRules:
         return {"relation": self.relation, "directed": self.directed, **bound, **self.policies.describe()}
 
     def card(self) -> dict[str, Any]:
-        """Return it with what it means in words, for cards."""
+        """Return the rules with their meaning in words, for cards."""
         told = self.kind.sentences(self.degree_bound, self.directed)
         return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": told}
 
     @staticmethod
     def of(told: Mapping[str, Any]) -> GraphRules:
-        """Take the facts back out of what `describe` says."""
+        """Restore the rules from a `describe` mapping."""
         rules = {name: told[name] for name in ("self_loops", "repeated", "unknown")}
         return GraphRules(told["relation"], told["directed"], told.get("degree_bound"), Policies(**rules))
 
@@ -257,7 +256,6 @@ class GraphUnit(Unit):
     """A unit with the facts of its graph; `Graph.unit` makes it."""
 
     graph: GraphRules
-    """The facts."""
 
     def __init__(self, unit: Unit, graph: GraphRules) -> None:
         if not _fits(unit, graph):
@@ -275,7 +273,7 @@ class GraphUnit(Unit):
 
     @property
     def limits(self) -> str:
-        """What tells units of one name apart, for a ledger."""
+        """Properties that distinguish units of one name, for a ledger."""
         return f"{self.graph.edges}, {super().limits}"
 
 
