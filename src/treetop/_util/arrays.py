@@ -103,7 +103,7 @@ _FEW = 1 << 12
 _MANY = 1 << 20
 """Fewer words are sorted on one core."""
 _TOGETHER = 256
-"""Words whose range is looked for at the same time."""
+"""Number of words that are assigned to ranges at a time."""
 _SAMPLED = 16
 """Words that are looked at for each range."""
 

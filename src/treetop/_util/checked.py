@@ -1,7 +1,7 @@
 """Numbers that compiled code may take: finite, in range and of the right shape, or refused at its door.
 
-A kernel does not check what it is given: a number that is not one, or a sum that leaves 64 bits, could send it through
-memory that is not its own. So every function that calls one passes what it was given through here.
+A kernel does not check its arguments: a number that is not one, or a sum that leaves 64 bits, could send it through
+memory that is not its own. So every function that calls one checks its arguments here.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from treetop.errors import NumberError
 MOST = 1 << 58
 """The largest magnitude of a whole number, or of a sum of them, that a kernel takes: there is room for a few more."""
 NO_BOUND = 1 << 59
-"""The upper bound of what has none: above all of these, and a sum of a few still fits 64 bits."""
+"""The upper bound of an unbounded cell: above all of these, and a sum of a few still fits 64 bits."""
 LARGEST_REAL = 1e150
 """The largest magnitude of a real number: its square is finite."""
 
 
 def whole_numbers(values: Any, what: str, ndim: int = 1, most: int = MOST) -> NDArray[np.int64]:
-    """Return an array of whole numbers whose magnitudes are at most `most`.
+    """Return an array of whole numbers with magnitudes of at most `most`.
 
     >>> whole_numbers([1.0, 2.0], "counts").tolist()
     [1, 2]

@@ -1,4 +1,4 @@
-"""The nearest of the names that there are: what a message suggests when one is not known."""
+"""The nearest of the names that there are: the suggestion in a message if one is not known."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Choice(Protocol):
 
     @property
     def words(self) -> Any:
-        """What a card says about it: a sentence, or several."""
+        """Its description in a card: a sentence, or several."""
 
 
 C = TypeVar("C", bound=Choice)
@@ -63,7 +63,7 @@ class Choices(Mapping[str, C]):
             self.register(choice)
 
     def register(self, choice: C) -> C:
-        """Add a choice. It needs a name of its own, and words: a card must not be silent about what was done."""
+        """Add a choice. It needs a name of its own, and words: a card must describe every choice."""
         name, words = getattr(choice, "name", None), getattr(choice, "words", None)
         if not isinstance(name, str) or not name.strip():
             raise PlanError(f"a {self._kind} needs a name, not {name!r}")

@@ -1,4 +1,4 @@
-"""Fields that are made when they are first asked for: what would take much memory, and may not be needed."""
+"""Fields that are made when they are first asked for: values that take much memory and may not be needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers read exactly: what a person wrote becomes a `Fraction`, and a `Fraction` becomes text again."""
+"""Numbers read exactly: text becomes a `Fraction`, and a `Fraction` becomes text again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory there is: what is known not to fit is refused before anything is spent on it."""
+"""How much memory there is: work that cannot fit into memory is refused before anything is spent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def limit() -> int | None:
 
 
 def too_little() -> str | None:
-    """Say that nothing can be loaded reliably, where it cannot: libraries hang or abort below what they need."""
+    """Say that nothing can be loaded reliably, where it cannot: libraries hang or abort with less."""
     most = limit()
     if most is None or most >= LEAST:
         return None
@@ -120,9 +120,9 @@ def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
 def as_they_come(
     threads: int, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]
 ) -> Generator[Result, None, None]:
-    """Do the work on items, several at a time, and yield what it gives on any of them, which is never None.
+    """Process items, several at a time, and yield the results, which are never None.
 
-    Results of different items come in any order. Of several errors that of the first item is raised, whoever is faster.
+    Results of different items come in any order. Of several errors, the one of the first item is raised.
     """
     waiting, failed = deque(enumerate(items)), dict[int, BaseException]()
     coming: Queue[Result | None] = Queue(2 * threads)
@@ -186,4 +186,4 @@ def _started(work: Callable[[], None], number: int) -> list[Thread]:
 # How far a long piece of work has come, as it is told to whoever waits for it.
 
 Progress: TypeAlias = Callable[[str, float], None]
-"""Told what is being done, and how much of it is done, from 0 to 1."""
+"""Called with the present step and the share of it that is done, from 0 to 1."""

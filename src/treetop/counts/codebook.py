@@ -179,7 +179,7 @@ def _find(
     """Find the leaf of each row; -1 where there is none.
 
     The slots of a few hundred rows are read before any is looked at, so that the processor waits for many places of
-    memory at once. What is returned means nothing: it keeps the compiler from leaving that out.
+    memory at once. The returned value has no meaning: it keeps the compiler from leaving that out.
     """
     one, two, place = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
     number, read = U(len(slots)) // _SLOT, U(0)

@@ -159,7 +159,7 @@ class _Listed:
         return every[order], np.concatenate(numbers)[order]
 
     def _same(self) -> Ints:
-        """Return the cells whose codes are equal."""
+        """Return the cells with equal codes."""
         if len(self._attributes) < 2:
             raise FactError('"same" is about the codes of two attributes: name two, as in "origin.county * …"')
         cells = equal_codes(self._table)
@@ -280,7 +280,8 @@ def _place_of(stated: Any) -> str:
 
 
 def _digest(table: CellNumbering, own: Mapping[str, tuple[Ints, Ints]]) -> str:
-    """A SHA-256 of what is stated: by kind, the codes of each cell in order and its number, however it was written."""
+    """A SHA-256 of the stated values: by kind, the codes of each cell in order and its number, however it was
+    written."""
     digest = hashlib.sha256(table.name.encode())
     for kind in sorted(own):
         cells, numbers = own[kind]

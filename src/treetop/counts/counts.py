@@ -1,4 +1,4 @@
-"""Counts: the private table as sparse leaf counts, sorted so that what lies under any node is one range.
+"""Counts: the private table as sparse leaf counts, sorted so that the leaves under any node are one range.
 
 A leaf is addressed by its path: at every level of the spine, the rank of the child among its siblings. The ranks are
 packed level by level into 64-bit words, coarse levels in the high bits, so that sorting the words sorts the leaves in
@@ -183,7 +183,8 @@ class Counts:
         return digest_of([self.hashes(key)])
 
     def hashes(self, key: Key) -> Words:
-        """Return the sum of the hashes of all leaves: those of parts add up to that of the whole, in whatever order."""
+        """Return the sum of the hashes of all leaves: the hashes of parts add up to the hash of the whole, in any
+        order."""
         return sum_of_hashes(key, self.keys, self.before)
 
     def part(self, begin: int, end: int) -> Counts:

@@ -93,7 +93,8 @@ def _refuse_first(bad: Any, batch: RowBatch, name: str, why: str) -> None:
 
 
 def cleaned(ids: pa.StringArray, ways: Collection[IdClean]) -> pa.StringArray:
-    """Return ids with blanks at the ends, Unicode forms or case taken away, whatever order the ways are given in.
+    """Return ids without blanks at the ends, differences of Unicode form, or case; the order of the ways does not
+    matter.
 
     >>> cleaned(pa.array(["Ann ", "ann", "STRASSE", "straße"]), ["trim", "casefold"]).to_pylist()
     ['ann', 'ann', 'strasse', 'strasse']
@@ -145,7 +146,7 @@ class EncodedRows(NamedTuple):
 
 
 class Encoder:
-    """Turns batches of rows into packed paths: what a plan says about reading, and nothing that was read."""
+    """Turns batches of rows into packed paths: the plan's reading options, and nothing that was read."""
 
     def __init__(
         self,

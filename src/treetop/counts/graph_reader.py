@@ -179,10 +179,10 @@ class Nodes:
     columns: Mapping[str, NodeColumn]
     """Their attributes, cleaned, by column."""
     changes: Mapping[str, Changes]
-    """For the steward only: what each rule changed."""
+    """For the steward only: the changes by each rule."""
     book: Codebook
     may_drop: str | None = None
-    """What may have left people out when they were read; None where all rows of the table are here."""
+    """Reasons why people may have been left out; None if all rows of the table are here."""
     unvouched: bool = False
     """Whether the names of the columns are from a first line for which nobody vouches."""
 
@@ -328,7 +328,7 @@ def read_edges(
     policies: Policies | None = None,
     left: LeftOut | None = None,
 ) -> Edges:
-    """Read an edge table, batch by batch. `left` is told what is left out; without it the log is."""
+    """Read an edge table, batch by batch. `left` counts the rows left out; without it they are logged."""
     rules, out = policies or Policies(), LeftOut() if left is None else left
     ends: list[tuple[Numbers, Numbers]] = []
     for batch in tables.batches(tables.as_part_of_graph(table, "edges"), list(dict.fromkeys([source, target]))):
@@ -490,9 +490,9 @@ class Graph:
         return Nodes.read(self.nodes, self.id, columns, self.cleaning)
 
     def read_edges(self, nodes: Nodes, left: LeftOut | None = None) -> Edges:
-        """Read the edge table, and see that what was promised about it is true.
+        """Read the edge table, and check the declarations about it.
 
-        `left` is told what the policies leave out; without it the log is.
+        `left` counts the edges that policies leave out; without it they are logged.
         """
         if self.edges is None:
             raise DataError("the graph has no edge table: name one")
@@ -636,7 +636,7 @@ def _batch(nodes: Nodes, edges: Edges) -> pa.RecordBatch:
 
 
 def _by_group(edges: Edges, nodes: Nodes) -> Edges:
-    """Turn each edge so that the end whose group comes first is its source."""
+    """Turn each edge so that its source is the end in the earlier group."""
     group = nodes.groups()
     turned = group[edges.source] > group[edges.target]
     source = np.where(turned, edges.target, edges.source)

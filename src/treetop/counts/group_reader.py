@@ -72,7 +72,7 @@ class GroupList:
 
     @cached_property
     def digest(self) -> str:
-        """A SHA-256 of ids and regions, whatever the order of the rows."""
+        """A SHA-256 of ids and regions, independent of the order of the rows."""
         codes = self.regions.codes[-1].take(pa.array(self.leaf))
         rows = pa.table({"group": self.ids, "region": codes}).sort_by("group")
         digest = hashlib.sha256()
@@ -193,7 +193,7 @@ def read_ids(batch: RowBatch, column: str) -> pa.StringArray:
 MOST_GROUPS = 1 << 34
 MOST_CELLS = 1 << 27
 CELL_BYTES = 80
-"""About what a count takes in memory while group sizes are measured and repaired."""
+"""Approximate memory per count while group sizes are measured and repaired, in bytes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -309,7 +309,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """The columns of the private table; None for what it does not have."""
+    """The columns of the private table; None for absent ones."""
 
     region: str | None = None
     group: str | None = None

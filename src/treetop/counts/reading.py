@@ -57,7 +57,7 @@ class Gathered:
         return self._blocks.pop()
 
     def _put_together(self) -> None:
-        """Copy plain paths to one place, with room for those that may come: what is not written to takes no memory."""
+        """Copy plain paths to one place, with room for those that may come: untouched pages take no memory."""
         if len(self._together) < self._number:
             room = np.empty(max(self._most, self._number) + len(self._rows[-1]), np.uint64)
             room[: self._filled] = self._together[: self._filled]
@@ -104,8 +104,8 @@ def read_counts(
 
     `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
     so many records of each unit are counted. A table without rows is one like any other, and may be what its neighbour
-    with one unit less looks like: it is counted, and the steward is warned by the log. A `tally` is told what had
-    unknown codes and how many units there were.
+    with one unit less looks like: it is counted, and the steward is warned by the log. A `tally` counts unknown codes
+    and units.
     """
     tally = Tally() if tally is None else tally
     return read_encoded(table, Encoder(spine, columns, count, unknown, bound), progress, tally)

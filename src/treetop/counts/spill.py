@@ -168,7 +168,7 @@ class _Encoded:
 
 @dataclass(frozen=True, eq=False)
 class _Range:
-    """The rows of all runs whose first words are in a range."""
+    """The rows of all runs with first words in a range."""
 
     runs: tuple[SortedRun, ...]
     begin: int

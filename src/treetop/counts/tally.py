@@ -1,7 +1,7 @@
-"""What was left out or looks wrong while a private table was read: for the steward's terminal, never in a release.
+"""Rows that were left out or look wrong while a private table was read: for the steward's terminal, never in a release.
 
-How many records have unknown codes is private. So it is told to whoever runs the release, before anything is spent, and
-nothing of it is written to a folder. Whether a release is refused for it depends on private data as well.
+How many records have unknown codes is private. So only the steward sees it, before anything is spent, and nothing of it
+is written to a folder. Whether a release is refused for it depends on private data as well.
 """
 
 from __future__ import annotations
@@ -369,9 +369,9 @@ def selected(
     format_may: str | None = None,
     drop: Mapping[str, Any] | None = None,
 ) -> str | None:
-    """Say what selects the rows of a table; None where all of them are taken.
+    """Describe the selection of rows; None if all of them are taken.
 
-    `format_may` says what its format may leave out by itself, as a view of a database does.
+    `format_may` describes the rows that its format may leave out by itself, as a view of a database does.
 
     >>> selected({"year": ["2008"]}, None), selected(None, None)
     ('only rows with certain values of year are kept', None)

@@ -54,7 +54,7 @@ def typed_conditions(text: str) -> list[str]:
 
 
 def _names(spine: Spine) -> dict[str, list[str]]:
-    """Return what may be asked for, and what each name stands for: a level's own name for it with its attribute."""
+    """Return the names that may be asked for, each with its meaning: a level's own name for it with its attribute."""
     names = {attribute: [attribute] for attribute in spine.attributes}
     levels = [
         (attribute, level)

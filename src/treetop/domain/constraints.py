@@ -40,7 +40,7 @@ INVARIANT = "invariant"
 
 @dataclass(frozen=True, eq=False)
 class Fact:
-    """What is known of one table, which a plan names as it names margins: "place.state", "age.band * status".
+    """Public knowledge of one table, which a plan names as it names margins: "place.state", "age.band * status".
 
     Numbers and lists are public: a path, a table, or in Python a mapping from codes to counts, or a list of codes. Of
     several attributes, codes are tuples.
@@ -54,7 +54,7 @@ class Fact:
     at_least: Any = None
     at_most: Any = None
     possible: Any = None
-    """The cells that there can be, and no others; or "same": those whose codes are equal."""
+    """The cells that there can be, and no others; or "same": those with equal codes."""
     impossible: Any = None
     invariant: bool = False
     """The private table's own counts, published exactly: they are not protected."""
@@ -86,7 +86,7 @@ class Fact:
 
     @staticmethod
     def of(stated: Any) -> Fact:
-        """Return what a plan states of a table: a fact, or the table's exact counts themselves."""
+        """Return a plan's statements about a table: a fact, or the table's exact counts themselves."""
         if isinstance(stated, Fact):
             return stated
         if stated is None or isinstance(stated, bool):
@@ -109,7 +109,7 @@ class TableFact:
 
     table: CellNumbering
     kinds: tuple[str, ...]
-    """What is stated of it: "exact", "at_least", "at_most", "possible", "impossible", "invariant"."""
+    """The statements about it: "exact", "at_least", "at_most", "possible", "impossible", "invariant"."""
     boxes: CellBounds | None = field(default=None, repr=False)
     """The bounds of its cells; exact counts are bounds that meet."""
     rule: PossibleCells | None = field(default=None, repr=False)
@@ -172,7 +172,7 @@ class PublicFacts:
 
     @cached_property
     def invariants(self) -> tuple[Depths, ...]:
-        """The tables whose private counts are published without noise (invariants)."""
+        """The invariants: tables that are published without noise."""
         return tuple(fact.table.depths for fact in self.facts if INVARIANT in fact.kinds)
 
     @cached_property

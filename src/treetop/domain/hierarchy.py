@@ -28,7 +28,7 @@ from treetop.io.source import as_public, as_source
 # The branches of a tree, one row per leaf, one column per level: of a lookup table, a list of parents, or prefixes.
 
 Ragged = Literal["error", "repeat"]
-"""What to do where a branch ends early: refuse it, or repeat its last code down."""
+"""Treatment of branches that end early: refuse it, or repeat its last code down."""
 
 
 _MOST_CELLS = 1 << 28
@@ -224,7 +224,7 @@ def as_given(names: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
 
 
 def names_of(level: str, codes: pa.StringArray, given: Given) -> pa.StringArray:
-    """Return what each of the codes of a level is called, null where nothing is; one with two names is refused.
+    """Return the name of each code of a level, null for codes without one; a code with two names is refused.
 
     >>> names_of("town", pa.array(["a", "b"]), Given(pa.array(["b", "b"]), pa.array(["Bath", "Bath"]))).to_pylist()
     [None, 'Bath']

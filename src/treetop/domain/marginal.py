@@ -29,7 +29,7 @@ Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
 DEFAULT_MARGINS: Margins = "each"
 """Default of a plan."""
 MARGIN = "margin "
-"""What stands before the name of a margin where shares and costs are stated: the name alone may be that of a level."""
+"""Prefix of a margin's name in shares and costs: the name alone may be that of a level."""
 MOST_CELLS = 1 << 24
 """A margin of several attributes has at most so many cells, all of which are measured."""
 
@@ -57,7 +57,7 @@ class Margin:
 
 
 def title_of(spine: Spine, depths: Sequence[int]) -> str:
-    """Say what a table with so many levels of every attribute counts.
+    """Describe the counts of a table with so many levels of every attribute.
 
     >>> from treetop.domain.hierarchy import Hierarchy
     >>> place = Hierarchy.from_prefixes(["AX", "AY"], widths=[1], levels=["state", "county"])
@@ -276,7 +276,7 @@ def decided_at(stage: Stage, margins: Sequence[Margin]) -> tuple[int, ...] | Non
 
 
 def _decided(stage: Stage, tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return what of tables a stage decides: those that tell its attribute apart as far as it goes."""
+    """Return the parts of tables that a stage decides: those that tell its attribute apart as far as it goes."""
     there = (table for table in tables if table[stage.attribute] >= stage.depths[stage.attribute])
     return [tuple(map(min, table, stage.depths)) for table in there]
 

@@ -103,7 +103,7 @@ def _choice(attribute: str, tree: Hierarchy, depth: int, node: int) -> str:
 
 
 RESERVED = (TOTAL, "level", "count", "lower", "upper", "value", "variance", "estimate", "sd")
-"""What no attribute can be called: the root, and the columns that stand beside those of the attributes in tables."""
+"""Names that no attribute can have: the root, and the columns that stand beside those of the attributes in tables."""
 TIMES = " * "
 """Separator of the attributes of a table, and of those that a merged step refines at once."""
 BELOW = " > "
@@ -275,7 +275,7 @@ class Spine:
         return None
 
     def refinements(self, name: str) -> tuple[AttributeStep, ...]:
-        """Return what a name refines: that of a level, or `attribute.level` of one that a merged step refines."""
+        """Return the refinements in a name: that of a level, or `attribute.level` of one that a merged step refines."""
         if (found := self._level(name)) is not None:
             return found.parts
         merged = [level for level in self.levels if level.is_merged]
@@ -294,7 +294,7 @@ class Spine:
 
     @cached_property
     def _passed(self) -> dict[str, AttributeStep]:
-        """By name, the levels of attributes that steps go past: sums of what is measured below them."""
+        """By name, the levels of attributes that steps go past: sums of measurements below them."""
         found = {}
         own = {(part.attribute, part.depth) for level in self.levels for part in level.parts}
         for attribute, (name, tree) in enumerate(zip(self.attributes, self.trees, strict=True)):

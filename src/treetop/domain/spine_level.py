@@ -167,7 +167,7 @@ class PlaceNumbering:
     beside: tuple[tuple[int, int], ...]
     """Those that stand in the second word, and are not refined here."""
     parts: tuple[AttributeStep, ...]
-    """What is refined: the last digits of a place, so that siblings follow each other."""
+    """The refined attributes: the last digits of a place, so that siblings follow each other."""
 
     @staticmethod
     def of_level(level: Level, sizes: Sequence[int]) -> PlaceNumbering:
@@ -198,7 +198,7 @@ class PlaceNumbering:
 
 
 def _number(digits: Sequence[tuple[int, int]], nodes: Nodes) -> Ints | int:
-    """Return the numbers of nodes whose digits are their nodes by some attributes; 0 where there are no digits."""
+    """Return the numbers of nodes, with their nodes by some attributes as digits; 0 if there are no digits."""
     number: Ints | int = 0
     for attribute, size in digits:
         own = nodes[attribute].astype(np.int64)

@@ -1,6 +1,6 @@
 """The cells of a public table: one node of each attribute that it tells apart, numbered, and found without listing all.
 
-What is asked costs as much as the cells that it is asked about, never as much as the domain.
+A query costs as much as the cells that it names, never as much as the domain.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CellNumbering:
 
     @cached_property
     def name(self) -> str:
-        """What the table is called: `attribute.level`, joined by ` * `; empty of the total."""
+        """Name of the table: `attribute.level`, joined by ` * `; empty of the total."""
         return margin_at(self.spine, self.depths).name
 
     @cached_property
@@ -170,7 +170,7 @@ class PossibleCells:
         return np.asarray(cells[place] == asked) if len(cells) else np.zeros(len(asked), np.bool_)
 
     def families(self, depths: Depths, attribute: int) -> tuple[CellNumbering, int, Ints]:
-        """Return the possible cells of a table by what they have beside an attribute, and then by its nodes.
+        """Return the possible cells of a table, grouped by their other attributes and sorted by the nodes of this one.
 
         A family is what stands beside it, times how many nodes the attribute has; the nodes are added to that.
         """
@@ -284,7 +284,7 @@ def complement(table: CellNumbering, cells: Ints) -> Ints:
 
 
 def equal_codes(table: CellNumbering) -> Ints:
-    """Return the cells of a table whose codes are all the same."""
+    """Return the cells of a table with equal codes in all attributes."""
     listed = (table.codes(one).to_pylist() for one in table.attributes)
     places = [{code: node for node, code in enumerate(codes)} for codes in listed]
     shared = [code for code in places[0] if all(code in place for place in places[1:])]

@@ -1,4 +1,4 @@
-"""What is protected: an entity, how many records each has, and which data sets count as neighbours."""
+"""The protected unit: an entity, how many records each has, and which data sets count as neighbours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NeighbourRule:
     hides: str
     """The protection that it gives, for people who choose."""
     words: str
-    """The fact whose disclosure the loss bounds, for the card."""
+    """The fact that the loss keeps from being disclosed, for the card."""
     units: int
     """How many units' records stand in the difference of two neighbours."""
     keeps_number: bool
@@ -75,7 +75,7 @@ class Unit:
     """
 
     entity: str
-    """What one unit is, as a singular noun: "trip", "person", "household"."""
+    """One unit, as a singular noun: "trip", "person", "household"."""
     contributions: int
     """The most records that one unit has."""
     neighbours: Neighbours
@@ -182,7 +182,7 @@ class Unit:
 
     @property
     def limits(self) -> str:
-        """What tells units of one name apart, in the words that a ledger keeps.
+        """Properties that distinguish units of one name, in the words that a ledger keeps.
 
         An enforced limit protects everybody, a declared one only those who keep it; and an exact total protects nobody
         who may have no record at all.
@@ -202,7 +202,7 @@ class Unit:
 
     @property
     def moves_by_one(self) -> bool:
-        """Whether one unit moves no count by more than one, whatever is counted: it has one record."""
+        """Whether one unit moves no count by more than one, in any table: it has one record."""
         return self.contributions == 1
 
     def sensitivity(self, level: str) -> Sensitivity:
@@ -220,7 +220,7 @@ class Unit:
 
     @property
     def piece(self) -> str | None:
-        """The smaller thing whose loss a card states beside the unit's, in words; None if there is none."""
+        """The smaller unit for which a card states a loss as well, in words; None if there is none."""
         if self.contributions > 1:
             return "one record"
         # One of several records can show more than the whole unit does by being there or not: it moves two cells.
@@ -248,7 +248,7 @@ class Unit:
 
     @property
     def total_follows(self) -> bool:
-        """Whether the total is neither exact nor measured, but what measured counts sum to."""
+        """Whether the total is the sum of measured counts, neither exact nor measured itself."""
         return False
 
     @property

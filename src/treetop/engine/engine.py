@@ -1,4 +1,4 @@
-"""Engines: where a release is computed. All give the same release, bit for bit; they differ in what they can hold."""
+"""Engines: where a release is computed. All give the same release, bit for bit; they differ in capacity."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Machine:
     """Writes columns of a DataFrame that lives on a cluster into a folder; None where there is no cluster."""
 
     def reachable(self, table: Any, columns: Sequence[str]) -> Any:
-        """Return a table whose columns tasks can read: a DataFrame of a cluster is one when it lies in files."""
+        """Return a table with columns that tasks can read: a DataFrame of a cluster is one when it lies in files."""
         if not is_frame(table):
             return table
         if self.files is None or self.folder is None:

@@ -38,7 +38,7 @@ class Processes:
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield what the function gives for each task, in the order of the tasks.
 
-        Tasks are taken, and answers held, only a few ahead of whoever asks.
+        Tasks are taken, and answers held, only a few ahead of the caller.
         """
         pool, stopped = ThreadPoolExecutor(len(self._workers)), Event()
         begun = (pool.submit(self._call, function, task, stopped) for task in tasks)

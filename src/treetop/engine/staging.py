@@ -1,8 +1,8 @@
 """A staging folder: private scratch space, for counts that are not to be in memory, and for work that is handed on.
 
-What lies in it is as private as the table: true counts. So it belongs to its owner alone, its name is random, and it is
+Its content is as private as the table: true counts. So it belongs to its owner alone, its name is random, and it is
 gone afterwards; what a killed process left goes with the next that uses the same place. Only `staging` makes such a
-folder: whoever works in one that is gone fails, and does not make it again.
+folder: a worker fails if its folder is gone, and does not make it again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def _sweep(where: Path) -> None:
-    """Delete this user's folders whose processes are no more: nobody holds their locks. No clock is asked."""
+    """Delete this user's folders of processes that have ended: nobody holds their locks. No clock is asked."""
     if not LOCKS:
         return
     for left in where.glob(f"{_PREFIX}*"):

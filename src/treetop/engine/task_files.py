@@ -3,7 +3,7 @@
 The files hold true counts and no noise key: a number stands in the place of each key. The keys go to workers in a
 `WorkerContext`, which is small and never a file. It also holds the seal: a key, made for one exchange, that signs every
 file. A signature tells nothing about a content that is guessed, as a plain hash of it would, and nobody who can only
-write into the folder can have a worker or the driver load something else: loading a pickle runs what it says.
+write into the folder can have a worker or the driver load something else: loading a pickle runs code.
 
 Large arrays, which many tasks have in common, are files of their own, named by their signatures: each is written once.
 """
@@ -44,7 +44,7 @@ MISSING, FORBIDDEN, CHANGED = "missing", "forbidden", "changed"
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """What a worker has to know to do any of some tasks: secret, small, and never on a disk."""
+    """Everything that a worker needs for a set of tasks: secret, small, and never on a disk."""
 
     folder: str
     seal: Key = field(repr=False)
@@ -77,10 +77,10 @@ def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> 
 
 
 def work(context: WorkerContext, number: int) -> str:
-    """Do a task and write what it gives, or what it raises.
+    """Do a task, and write its result or exception.
 
-    Return what else went wrong, as a word that tells nothing private, and never raise anything: what a worker of a
-    cluster raises stands in its log and on its pages.
+    Return any other failure as a word that tells nothing private, and never raise anything: the exceptions of a
+    cluster's worker stand in its log and on its pages.
     """
     try:
         folder = Path(context.folder)
@@ -144,7 +144,7 @@ def count_bytes(context: WorkerContext) -> int:
 
 @dataclass(frozen=True)
 class _Content:
-    """What a file is for: it is signed too, so that no file can stand for another."""
+    """The content of a file: it is signed too, so that no file can stand for another."""
 
     kind: str
     number: int

@@ -1,4 +1,4 @@
-"""A worker process: it reads calls from its standard input, and writes what they give to its standard output.
+"""A worker process: it reads calls from its standard input, and writes results to its standard output.
 
 It is started by its own name, and not by forking or by importing the main program again: a script that publishes a
 release needs no guard around its last line. Keys come through the pipe and are never on a disk.

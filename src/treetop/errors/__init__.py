@@ -49,7 +49,7 @@ def brief(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Write out what would drive a terminal or hide in a text, as JSON does: an escape is shown as \u001b.
+    r"""Escape characters that drive a terminal or hide in a text, as JSON does: an escape is shown as \u001b.
 
     >>> print(visible("Trips\x1b[2J"))
     Trips\u001b[2J

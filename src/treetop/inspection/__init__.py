@@ -1,6 +1,6 @@
-"""Inspecting a private table: what its columns look like, and which attributes a plan could have.
+"""Inspecting a private table: its columns, and the attributes that a plan could have.
 
-What it finds tells about private data, and is for the steward only.
+The description tells about private data, and is for the steward only.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class Inspection:
     identifiers: tuple[Identifier, ...]
     attributes: tuple[Suggestion, ...]
     notes: tuple[str, ...] = ()
-    """What would make more of the table fit: near misses, and marks that stand for nothing."""
+    """Changes that would make more of the table fit: near misses, and marks that stand for nothing."""
 
     @property
     def prepare(self) -> Prepare | None:
-        """What would be done to columns so that codes match and counts are numbers; None where nothing would."""
+        """Cleaning that would make codes match and counts numbers; None if none is needed."""
         matches = [one.match for one in self.attributes if one.match is not None]
         written = {one.name: one.thousands for one in self.columns if one.name == self.count}
         thousands = {name: mark for name, mark in written.items() if mark is not None}

@@ -1,4 +1,4 @@
-"""Prefix codes: digits of one length whose first digits are the codes of coarser levels."""
+"""Prefix codes: digits of one length that begin with the codes of coarser levels."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def _thousands(values: pa.Array) -> str | None:
 def _without_codes(
     name: str, kind: pa.DataType, column: pa.ChunkedArray, distinct: int, missing: int, is_count: bool
 ) -> Column:
-    """Describe a column whose values are no codes: dates, fractions, nested values."""
+    """Describe a column without codes: dates, fractions, nested values."""
     if pa.types.is_temporal(kind):
         return Column(name, "date or time", distinct, missing, "date")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):

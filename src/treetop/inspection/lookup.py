@@ -79,7 +79,7 @@ def determines(finer: Codes, coarser: Codes) -> bool:
 
 
 def clash(finer: Codes, coarser: Codes) -> Clash | None:
-    """Return what keeps a column from nesting in another: the first value that does not, and how many do not."""
+    """Return the reason why a column does not nest in another: the first value that does not, and how many do not."""
     pairs, first = np.unique(finer.number * max(coarser.distinct, 1) + coarser.number, return_index=True)
     under = pairs // max(coarser.distinct, 1)
     torn = np.flatnonzero(np.bincount(under, minlength=finer.distinct) > 1)
@@ -398,7 +398,7 @@ def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
 
 
 def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
-    """Whether what a column shares with a file are small numbers, which are in every numbering.
+    """Whether a column shares with a file only small numbers, which every numbering has.
 
     They prove something if most of the file's codes occur in the column, or if so many numbers from their range would
     hardly be codes of the file by chance (Chernoff's bound of a binomial tail).

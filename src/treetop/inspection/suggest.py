@@ -300,7 +300,7 @@ def find_names(columns: Sequence[Column], sample: Mapping[str, Codes], matches: 
 
 
 def _unlike_codes(column: Column, leaf: Mapping[str, Match]) -> tuple[bool, bool, bool, float]:
-    """Say what speaks against codes: the lookup does not know them; the column's name; values of several lengths."""
+    """Give the reasons against codes: the lookup does not know them; the column's name; values of several lengths."""
     lengths = pc.utf8_length(column.values)
     uneven = pc.min(lengths) != pc.max(lengths)
     return column.name not in leaf, bool(words(column.name) & NAMING), uneven, pc.mean(lengths).as_py()
@@ -338,7 +338,7 @@ WAYS: tuple[IdClean, ...] = get_args(IdClean)
 
 @dataclass(frozen=True)
 class Identifier:
-    """A column whose values may each be one person, household or device."""
+    """A column of ids, each perhaps one person, household or device."""
 
     column: str
     ids: int

@@ -1,4 +1,4 @@
-"""Tables in, from files, databases and Arrow streams, batch by batch; nothing here knows what a column means.
+"""Tables from files, databases and Arrow streams, batch by batch; nothing here knows the meaning of a column.
 
 These are the formats that there are; another one is added with `treetop.io.source.register_format`.
 """

@@ -47,7 +47,7 @@ def parse_blocks(
     """Yield the rows of CSV as `pyarrow.csv.open_csv` does, with its options; no record may be longer than a block.
 
     A file in which some lines end with a carriage return alone and others with a line feed is refused: a stray return
-    inside a field would turn one record into several. `header` is what was taken from the file before.
+    inside a field would turn one record into several. `header` are the bytes taken from the file before.
     """
     before = 0
     size, whole = read_options.block_size, copy(read_options)

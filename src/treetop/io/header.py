@@ -1,9 +1,9 @@
 """Whether the first line of a CSV file holds names of columns, or is a row of data like the others.
 
-Taken for names, a private row would stand in the plan, on the card and in every message. What is released is decided by
-public facts alone: the names that a plan asks for, by their own look and beside the codes of its hierarchies. Rows are
+Taken for names, a private row would stand in the plan, on the card and in every message. Public facts alone decide the
+form of a release: the names that a plan asks for, by their own look and beside the codes of its hierarchies. Rows are
 looked at where a plan is drafted, and where a column is missing, so that there is no release anyway. The messages here
-never quote what they are about.
+never quote values.
 """
 
 from __future__ import annotations
@@ -72,20 +72,20 @@ def refuse_look(names: Iterable[str], where: str, prefix: str = "") -> None:
 
 
 def refuse_code(column: str, codes: Sequence[pa.Array], where: str) -> None:
-    """Refuse a column whose name is one of its own public codes."""
+    """Refuse a column that is named by one of its own public codes."""
     name = pa.scalar(_END.sub("", column))
     if any(pc.index(level, name).as_py() >= 0 for level in codes):
         raise DataError(f"{where}: {_ROW}: the name of a column is itself a code of its hierarchy. {_REMEDY}")
 
 
 def refuse_value(column: str, values: pa.Array, where: str) -> None:
-    """Refuse a column whose name is one of its own values."""
+    """Refuse a column that is named by one of its own values."""
     if pc.is_in(pa.scalar(column), value_set=values).as_py():
         raise DataError(f"{where}: {_ROW}: the name of a column stands among its values. {_REMEDY}")
 
 
 def as_unvouched(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Mark rows whose column names come from an unconfirmed first line."""
+    """Mark rows with column names from an unconfirmed first line."""
     return rows.replace_schema_metadata(UNVOUCHED)
 
 
@@ -132,7 +132,7 @@ def _why(name: str, values: list[str]) -> str:
 
 
 def _look(name: str) -> str:
-    """Say what makes a name look like a value by itself; empty where nothing does.
+    """Explain why a name by itself looks like a value; empty if it does not.
 
     >>> _look("2008-01-31"), _look("12.5"), _look("pop2011")
     ('is a date', 'is a number', '')

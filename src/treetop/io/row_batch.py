@@ -1,4 +1,4 @@
-"""A batch of rows, and what its columns may hold: codes are text, and are never guessed to be numbers."""
+"""A batch of rows, and the types that its columns may have: codes are text, and are never guessed to be numbers."""
 
 from __future__ import annotations
 
@@ -177,7 +177,8 @@ def say_listed(values: Sequence[object], most: int = SAID) -> str:
 
 
 def refuse_damage(rows: pa.RecordBatch | pa.Table, where: str, first: int) -> None:
-    """Refuse what no reader of Arrow expects, and what only some of them check: text that is not UTF-8, for example."""
+    """Refuse damaged arrays, which readers of Arrow do not expect and only some of them check: text that is not UTF-8,
+    for example."""
     try:
         rows.validate()
         for column in rows.columns:
@@ -206,7 +207,7 @@ def _is_ascii(column: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _damaged(column: pa.Array | pa.ChunkedArray) -> int | None:
-    """Return the first row whose value contradicts its type."""
+    """Return the first row with a value that contradicts its type."""
     start, length = 0, len(column)
     if _is_valid(column):
         return None

@@ -23,7 +23,7 @@ _PIECE = 1 << 20
 
 
 def same_table(one: Any, other: Any) -> str | None:
-    """Say in what two tables are the same; None if they are not known to be.
+    """Return the property in which two tables are the same; None if they are not known to be.
 
     Finds symbolic and hard links, relative paths, folders and patterns that hold the file, copies of its bytes (also
     inside gzip), redirected standard input, and database URLs.

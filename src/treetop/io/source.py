@@ -92,7 +92,7 @@ def _in_folder(folder: Path, endings: Collection[str], names: Sequence[str]) -> 
 
 
 def _without_endings(file: Path, endings: Collection[str]) -> Path:
-    """Return what a file is called apart from how it is packed and written.
+    """Return the name of a file without the endings for compression and format.
 
     >>> _without_endings(Path("trips.2001.csv.gz"), {".csv", ".gz"}).name
     'trips.2001'
@@ -214,7 +214,7 @@ _WIDEST = 64
 
 @dataclass(frozen=True)
 class Prepare:
-    """What is done to columns of text, by their names.
+    """Cleaning of text columns, by name.
 
     >>> rows = pa.record_batch({"home": [" 1001", "NA"], "age": ["7", "70"]})
     >>> made = Prepare(trim=["home"], pad={"home": 5}, missing=["NA"], bands={"age": [0, 15, 65]}).rows(rows)
@@ -223,7 +223,7 @@ class Prepare:
     """
 
     trim: bool | Sequence[str] = ()
-    """The columns whose blanks at both ends are removed; True for all text."""
+    """The columns that are stripped of blanks at both ends; True for all text."""
     missing: Sequence[str] = ()
     """Texts that stand for a missing value, such as "NA"."""
     replace: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -233,8 +233,8 @@ class Prepare:
     bands: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """By column, where bands of numbers begin: [0, 15, 65] makes "0-14", "15-64" and "65+"."""
     thousands: Mapping[str, str] = field(default_factory=dict)
-    """By column of numbers, what stands between their thousands: "," makes 1,234 the number 1234. What is no number
-    with such separators, such as 1,23, stays as it is, and is then no count, and no code."""
+    """By column of numbers, the thousands separator: "," makes 1,234 the number 1234. Text that is not a number with
+    such separators, such as 1,23, stays unchanged, and is then no count and no code."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.trim, bool):
@@ -423,8 +423,8 @@ class Source:
     names: Sequence[str] | None = None
     """The names of all columns, in order, of a CSV file without a header; column1, column2, … when None."""
     blank_lines: BlankLines = "record"
-    """What a line with nothing in it is: a record in which everything is missing, or nothing. A record may then vanish
-    by being emptied, so a plan that releases the total exactly does not take such a table."""
+    """Meaning of an empty line: a record in which everything is missing, or nothing. A record may then vanish by being
+    emptied, so a plan that releases the total exactly does not take such a table."""
     prepare: Prepare | None = None
     """Cleaning of text columns before they are read as codes; None for nothing."""
     drop: Mapping[str, str | Sequence[str]] | None = None

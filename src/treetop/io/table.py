@@ -67,7 +67,7 @@ class Piece:
 def pieces(table: Table, rows: int) -> list[Piece] | None:
     """Cut a table into pieces of about so many rows at most, as far as its files allow; None where it is none of files.
 
-    What is read in order, such as standard input, a database or a table in memory, cannot be cut.
+    A source that is read in order, such as standard input, a database or a table in memory, cannot be cut.
     """
     source = as_source(table)
     if source is None or source.scheme is not None or reads_once(source.location):
@@ -80,9 +80,9 @@ def pieces(table: Table, rows: int) -> list[Piece] | None:
 
 
 def rows_at_most(table: Table) -> int | None:
-    """Return about how many rows a table has, from what is said of its files; None where nothing is.
+    """Estimate the number of rows of a table from its files; None if that is impossible.
 
-    Of text it is what rows of few letters would give.
+    For text, short rows are assumed.
     """
     found = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
     if found is None:
@@ -112,7 +112,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def as_part_of_graph(table: Table, part: str) -> Table:
-    """Return a table whose messages name the options of this part of a graph, "nodes" or "edges"."""
+    """Return a table that names the options of this part of a graph in messages, "nodes" or "edges"."""
     source = as_source(table)
     return table if source is None else replace(source, option_prefix=f"{part}_")
 

@@ -1,4 +1,4 @@
-"""The ledger: the durable record, in one SQLite file, of what has been spent on data sets."""
+"""The ledger: the durable record, in one SQLite file, of the loss spent on data sets."""
 
 from treetop.ledger.book import DEFAULT_DATASET, Ledger, Reservation, network_disk, warn_of_network
 from treetop.ledger.entry import Balance, Entry, OtherUnit, Review, unit_text

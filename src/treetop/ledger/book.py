@@ -1,4 +1,4 @@
-"""What has been spent: a budget for each data set, and reservations that are never given back.
+"""The loss spent on data sets: a budget for each data set, and reservations that are never given back.
 
 A name is all that a ledger knows of a data set, so that one table under two names would have two budgets. A ledger
 therefore takes only the names that the steward declares; one that is made without any is for the first that is charged.
@@ -95,7 +95,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The record of what was spent on data sets: each, by its name, has the whole budget to itself."""
+    """The record of the loss spent on data sets: each, by its name, has the whole budget to itself."""
 
     log: Log
     created: str
@@ -195,10 +195,10 @@ class Ledger:
         plan_sha256: str,
         cells: Cells | None = None,
     ) -> Reservation:
-        """Charge a release, durably, before its first measurement; `unit` is what it protects, by `unit_text`.
+        """Charge a release, durably, before its first measurement; `unit` is its protected unit, by `unit_text`.
 
-        `cells` are what one unit moves by one, with the discrete Gaussian noise on it: a budget of epsilon and delta
-        composes them by their noise, and what has none by its cost.
+        `cells` are those that one unit moves by one, with their discrete Gaussian noise: a budget of epsilon and delta
+        composes them by their noise, and other releases by their cost.
 
         Raises `Overspent` if the budget is too small, and `OtherUnit` if the earlier releases protect another unit.
         """
@@ -240,7 +240,7 @@ class Ledger:
         return self.log.append(decide)[1].sha256
 
     def review(self, plan_sha256: str, reviewer: str, note: str = "", title: str = "") -> str:
-        """Record that a second person has read a plan, by its digest, and what they say of it; return the new head.
+        """Record a second person's review of a plan, by its digest, with their note; return the new head.
 
         It spends nothing. Programs of before there were reviews pass over the record.
         """
@@ -298,7 +298,7 @@ class Ledger:
         return tuple(answer for content in done for answer in content.get("answers", ()))
 
     def spent(self, dataset: str) -> Fraction:
-        """What was spent on a data set: rho, or epsilon when the ledger is pure."""
+        """The loss spent on a data set: rho, or epsilon when the ledger is pure."""
         return self.balance(dataset).spent
 
     def remaining(self, dataset: str) -> Fraction:

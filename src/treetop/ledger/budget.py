@@ -1,4 +1,4 @@
-"""The budget of a data set: what a release is charged against it, and how an amount of it is said."""
+"""The budget of a data set: the charge of a release against it, and how amounts are written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spending:
     gaussian: Fraction
     """The rho of Gaussian noise that discloses at least as much as the releases with known noise."""
     other: Fraction
-    """The charges of the other releases, whose noise is not known."""
+    """The charges of the other releases, with unknown noise."""
     alone: Cells | None
     """The cells of the only release, where there is one and its noise is known."""
 
@@ -90,7 +90,7 @@ _ROUND = Context(prec=3)
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent on one data set, in all.
+    """The total that may be spent on one data set.
 
     >>> Budget.of(Loss(rho=0.5)).charge(Fraction(1, 10), "pure")
     Fraction(1, 200)
@@ -108,7 +108,7 @@ class Budget:
 
     @property
     def currency(self) -> Currency:
-        """What adds up over releases: pure epsilon, or rho of zero-concentrated differential privacy."""
+        """The quantity that adds up over releases: pure epsilon, or rho of zero-concentrated differential privacy."""
         return self.loss.currency
 
     def charge(self, cost: Fraction, definition: Currency) -> Fraction:
@@ -132,8 +132,8 @@ class Budget:
     def covers(self, spent: Spending) -> bool:
         """Whether all releases together stay within the budget.
 
-        Costs that add up to it always do. For epsilon and delta, releases whose noise is known may come to more rho:
-        they are composed as Gaussian noise (`privacy.composition`), and one that stands alone exactly.
+        Costs that add up to it always do. For epsilon and delta, releases with known noise may come to more rho: they
+        are composed as Gaussian noise (`privacy.composition`), and one that stands alone exactly.
         """
         if spent.charged <= self.amount:
             return True
@@ -145,7 +145,7 @@ class Budget:
         return spent.alone is not None and _keeps(epsilon, delta, spent.alone)
 
     def left(self, spent: Spending) -> Fraction:
-        """What one more release may cost: of known noise, where there has been such."""
+        """The most that one more release may cost: of known noise, where there has been such."""
         rest = max(self.amount - spent.charged, Fraction(0))
         epsilon, delta = self.loss.epsilon, self.loss.delta
         if epsilon is None or delta is None or not spent.gaussian:
@@ -153,7 +153,7 @@ class Budget:
         return max(rest, certain_rho(max(gaussian_room(epsilon, delta, spent.other) - spent.gaussian, Fraction(0))))
 
     def epsilon_left(self, spent: Spending) -> float | None:
-        """The epsilon of what is left for one more release: of known noise, where there has been such."""
+        """The epsilon left for one more release: of known noise, where there has been such."""
         rest = self.left(spent)
         if self.loss.delta is None or not spent.gaussian or rest <= self.amount - spent.charged:
             return self.epsilon(rest)
@@ -196,7 +196,7 @@ class Budget:
         return self._said(plain_down, self.left(spent), self.epsilon_left(spent))
 
     def say(self, amount: Fraction, *, left: bool = False) -> str:
-        """Write an amount for people, rounded up; what is left is rounded down.
+        """Write an amount for people, rounded up; an amount left is rounded down.
 
         >>> Budget.of(Loss(epsilon=1, delta=1e-8)).say(Fraction(1, 100))
         'rho 0.01 (epsilon 0.752326 at delta 1e-08)'
@@ -221,7 +221,7 @@ def _keeps(epsilon: Fraction, delta: Fraction, cells: Cells) -> bool:
 
 
 def plain_down(value: Fraction | float) -> str:
-    """Write a number for people with at most six digits, rounded down: what is left is never overstated.
+    """Write a number for people with at most six digits, rounded down: the amount left is never overstated.
 
     >>> plain_down(Fraction(2, 3))
     '0.666666'

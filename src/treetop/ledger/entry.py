@@ -1,4 +1,4 @@
-"""The lines of a ledger: the releases that were charged, and what they leave of each budget."""
+"""The lines of a ledger: charged releases, and the balance of each data set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entry:
     """The data set that was charged, as it was first spelt."""
     title: str
     definition: Currency
-    """What the cost is stated in: "pure" epsilon, or rho ("zcdp")."""
+    """Definition of the cost: "pure" epsilon, or rho ("zcdp")."""
     cost: Fraction
     """Cost of the release, in its own definition."""
     charged: Fraction
@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def state(self) -> State:
-        """Whether the release is known to be in place. What is reserved is spent either way."""
+        """Whether the release is known to be in place. A reserved loss is spent either way."""
         return "complete" if self.completed else "reserved, outcome unknown"
 
 
@@ -106,7 +106,8 @@ class Balance:
 
     @property
     def remaining(self) -> Fraction:
-        """What one more release may cost: the budget less what was spent, or more where noise is composed exactly."""
+        """The most that one more release may cost: the budget less the spent loss, or more if noise is composed
+        exactly."""
         return self.limit.left(self.spending)
 
     def with_one_more(self, charged: Fraction, cells: Cells | None) -> Spending:
@@ -173,7 +174,7 @@ class OtherUnit(Refusal):
 def unit_text(
     unit: Unit, conditions: Sequence[GuaranteeCondition] = (), reading: Mapping[str, Any] | None = None
 ) -> str:
-    """Say what tells units apart, in the words that a ledger keeps.
+    """Describe the distinctions between units, in the words that a ledger keeps.
 
     Conditions are told apart by a fingerprint too: of the hierarchies and numbers that they are about, and of how the
     private table is read.
@@ -193,7 +194,7 @@ _ALIKE = 0.8
 
 
 def key(name: str) -> str:
-    """What tells names apart: not capitals or spaces, lest a variant spelling get a budget of its own."""
+    """The distinctive part of a name: not capitals or spaces, lest a variant spelling get a budget of its own."""
     return normalize("NFKC", spelt(name)).casefold()
 
 

@@ -1,4 +1,4 @@
-"""The gate to noise: whatever measures private data passes here, pays first, and learns whether it is private.
+"""The gate to noise: every measurement of private data passes here, pays first, and learns whether it is private.
 
 Noise is a function of a key, and who knows the key can take it off again: so a key comes from the operating system, for
 one run, and what was made with any other says that it is not private. The key of the noise is bound to all that was
@@ -60,8 +60,8 @@ class Gate:
     def charged(self, charge: Charge | None, purpose: str, *bound: bytes) -> Iterator[Key]:
         """Charge the loss and then give the key of the noise: there is no other way to it.
 
-        Whatever fails afterwards is `Unfinished`, with its cause: the loss stays spent. Only what ends a program, such
-        as an interrupt, passes as it is.
+        Any later failure is `Unfinished`, with its cause: the loss stays spent. Only exceptions that end a program,
+        such as an interrupt, pass unchanged.
         """
         if charge is not None:
             charge()

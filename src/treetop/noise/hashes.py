@@ -54,7 +54,7 @@ def _chained(cipher: CipherContext, columns: Sequence[Words], blocks: Words, roo
 
 
 def digest_of(parts: Iterable[Words]) -> bytes:
-    """Return the digest of all rows whose parts have these sums of hashes."""
+    """Return the digest of all rows from the sums of hashes of their parts."""
     total = np.zeros(2, np.uint64)
     for part in parts:
         total += part

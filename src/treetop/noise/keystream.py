@@ -24,7 +24,7 @@ _SWAPS = sys.byteorder == "little"
 
 @dataclass(frozen=True)
 class Key:
-    """A secret from which noise is derived; whoever holds it can take the noise away again.
+    """A secret from which noise is derived; its holder can remove the noise again.
 
     >>> Key(bytes(32))
     Key()
@@ -187,7 +187,7 @@ def _take_words(
 
 @kernel
 def _highest_first(number: np.uint64) -> np.uint64:
-    """Return a word whose bytes stand in memory with the highest first."""
+    """Return a word with its bytes in big-endian order in memory."""
     if _SWAPS:
         low, second, fourth = U(0x00FF00FF00FF00FF), U(0x0000FFFF0000FFFF), U(32)
         number = ((number >> U(8)) & low) | ((number & low) << U(8))

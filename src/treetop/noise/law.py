@@ -1,4 +1,4 @@
-"""The laws of noise, by name: exact scales, certain answers, what each costs, and the words that a card has for it."""
+"""The laws of noise, by name: exact scales, certain answers, costs, and descriptions for cards."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def second_moment(variance: Fraction, bits: int) -> arb:
 def _theta(variance: Fraction, bits: int) -> tuple[arb, arb]:
     """Σ q^(k²) and Σ k² q^(k²) over all integers, with q = e^(−1/2v), or q = e^(−2π²v) where that is smaller.
 
-    The second is what Poisson summation turns the first into: Z(v) = √(2πv) Σ e^(−2π²v k²).
+    The second follows from the first by Poisson summation: Z(v) = √(2πv) Σ e^(−2π²v k²).
     """
     exponent = ball(1 / (2 * variance)) if variance < Fraction(1, 4) else 2 * arb.pi() ** 2 * ball(variance)
     terms = isqrt(bits) + 1
@@ -211,7 +211,7 @@ def _direct(variance: Fraction, first: int, bits: int) -> arb:
 
 
 def _order(variance: Fraction, first: int, bits: int) -> int | None:
-    """The least order n whose Euler–Maclaurin remainder is negligible, if there is a moderate one.
+    """The least order n with a negligible Euler–Maclaurin remainder, if there is a moderate one.
 
     A float estimate: it sizes the work, and the remainder is enclosed afterwards.
     """
@@ -270,7 +270,7 @@ class Law(ABC):
     power: ClassVar[int]
     """The power of |k| in the exponent, a whole number above 0."""
     currency: ClassVar[Literal["pure", "zcdp"]]
-    """What its cost is stated in: epsilon of pure differential privacy, or rho."""
+    """Definition of its cost: epsilon of pure differential privacy, or rho."""
 
     @property
     @abstractmethod

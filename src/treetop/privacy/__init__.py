@@ -1,4 +1,4 @@
-"""Privacy: what is protected, what it may cost, and how much noise each level needs for it."""
+"""Privacy: the protected unit, the loss, and the noise of each level."""
 
 from treetop.domain.unit import TOTAL, Neighbours, Sensitivity, Unit
 from treetop.privacy.loss import (

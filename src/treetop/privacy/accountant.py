@@ -95,10 +95,10 @@ def exact_delta(epsilon: Number, cells: Iterable[tuple[Fraction, int]]) -> float
 
 @lru_cache(maxsize=64)
 def exact_rho(epsilon: Fraction, delta: Fraction, shares: tuple[Fraction, ...], shifts: tuple[int, ...]) -> Fraction:
-    """The largest rho, rounded down to about six digits, whose levels together keep delta at epsilon.
+    """The largest rho, rounded down to about six digits, at which all levels together keep delta at epsilon.
 
-    A level has its share of rho, and `shifts` of its cells move by one: its variance is shifts/(2·rho·share). What
-    the conversion of zero-concentrated differential privacy allows is allowed here too.
+    A level has its share of rho, and `shifts` of its cells move by one: its variance is shifts/(2·rho·share). It is at
+    least the rho by the conversion of zero-concentrated differential privacy.
 
     Raises `LossError` if the epsilon is above 1000, or the grid would be too large.
 
@@ -311,7 +311,7 @@ def noise_for(change: Sensitivity, loss: Loss, share: Fraction = WHOLE) -> Law:
 
 
 def cost_of(change: Sensitivity, law: Law) -> Fraction:
-    """What counts with this noise cost, from the noise back: rho, or pure epsilon."""
+    """Cost of counts with this noise, computed from the noise: rho, or pure epsilon."""
     return law.cost(change.l1, change.l2_squared)
 
 
@@ -324,5 +324,5 @@ def level_noise(unit: Unit, loss: Loss, level: str, share: Number) -> Law:
 
 
 def cost(unit: Unit, level: str, law: Law) -> Fraction:
-    """What a level with this noise costs: rho for the Gaussian, pure epsilon for the Laplace."""
+    """Cost of a level with this noise: rho for the Gaussian, pure epsilon for the Laplace."""
     return cost_of(unit.sensitivity(level), law)

@@ -1,28 +1,28 @@
-"""What several releases come to together: discrete Gaussian noise adds up as Gaussian noise does, also beside rho.
+"""The composition of several releases: discrete Gaussian noise adds up as Gaussian noise does, also beside rho.
 
 A unit with one record moves each cell that it moves by one. Three facts make such releases add up almost exactly.
 
-1. On such a cell, discrete Gaussian noise of variance v ≥ 1 tells no more than Gaussian noise of variance v − 1/10.
-   Let A_k be the chance that the noise is k or more, and z_k the point above which a standard normal number lies with
-   that chance. The best tests between the two tables ask whether the cell is above some value, which has chance A_k on
-   one table and A_{k+1} on the other. Gaussian noise with a shift of s standard deviations tells as much if every gap
-   d_k = z_{k+1} − z_k is at most s (Blackwell 1953). Far out the gaps tend to 1/√v. Let d_k = d be the largest of all.
-   The gaps beside it are no wider, so the second difference of log(A_k − A_{k+1}), which is −1/v, is at most that of
-   the normal mass of three adjoining intervals of width d. The mass of such an interval around m has the logarithm
-   −m²/2 + log ∫ e^(−mu − u²/2) du over |u| ≤ d/2, up to a constant; its second derivative is −1 plus the variance of a
-   log-concave law on an interval of length d, which is at most d²/12. So 1/v ≥ d²(1 − d²/12). For v ≥ 1, d² is below 6
-   (compare log A_k/A_{k+1} with the normal tail), hence at most 6 − 6√(1 − 1/(3v)), and that is at most 1/(v − 1/10).
-2. Gaussian noise adds up by s², also where each release is decided by the earlier ones: it is a Brownian motion with
-   drift, watched no longer than the budget lasts, and of that the last value tells all (Smith and Thakurta 2022). So
-   delta at epsilon is that of one Gaussian with the sum (Balle and Wang 2018, Theorem 8).
-3. Let D(t) be that delta at t, and let releases stand beside of which only rho is known. Privacy losses add up, so that
-   delta at epsilon is the mean of D(epsilon − L) over the loss L of those. For every a > 0, D(t) is at most
-   S·e^(−a·t), where S is the largest D(t)·e^(a·t), and the mean of e^(a·L) is at most e^(a·(1 + a)·rho). So delta is at
-   most S·e^(a·(1 + a)·rho − a·epsilon). Without Gaussian noise this is Proposition 12 of Canonne, Kamath and Steinke
-   2020. log D is concave, as a convolution of log-concave functions, so that S is where its slope is −a. This is about
-   releases that were decided beforehand; rho alone adds up whatever decides the next one.
+1. On such a cell, discrete Gaussian noise of variance v ≥ 1 tells no more than Gaussian noise of variance v − 1/10. Let
+A_k be the chance that the noise is k or more, and z_k the point above which a standard normal number lies with that
+chance. The best tests between the two tables ask whether the cell is above some value, which has chance A_k on one
+table and A_{k+1} on the other. Gaussian noise with a shift of s standard deviations tells as much if every gap d_k =
+z_{k+1} − z_k is at most s (Blackwell 1953). Far out the gaps tend to 1/√v. Let d_k = d be the largest of all. The gaps
+beside it are no wider, so the second difference of log(A_k − A_{k+1}), which is −1/v, is at most that of the normal
+mass of three adjoining intervals of width d. The mass of such an interval around m has the logarithm −m²/2 + log ∫
+e^(−mu − u²/2) du over |u| ≤ d/2, up to a constant; its second derivative is −1 plus the variance of a log-concave law
+on an interval of length d, which is at most d²/12. So 1/v ≥ d²(1 − d²/12). For v ≥ 1, d² is below 6 (compare log
+A_k/A_{k+1} with the normal tail), hence at most 6 − 6√(1 − 1/(3v)), and that is at most 1/(v − 1/10). 2. Gaussian noise
+adds up by s², also where each release is decided by the earlier ones: it is a Brownian motion with drift, watched no
+longer than the budget lasts, and of that the last value tells all (Smith and Thakurta 2022). So delta at epsilon is
+that of one Gaussian with the sum (Balle and Wang 2018, Theorem 8). 3. Let D(t) be that delta at t, and let releases
+stand beside of which only rho is known. Privacy losses add up, so that delta at epsilon is the mean of D(epsilon − L)
+over the loss L of those. For every a > 0, D(t) is at most S·e^(−a·t), where S is the largest D(t)·e^(a·t), and the mean
+of e^(a·L) is at most e^(a·(1 + a)·rho). So delta is at most S·e^(a·(1 + a)·rho − a·epsilon). Without Gaussian noise
+this is Proposition 12 of Canonne, Kamath and Steinke 2020. log D is concave, as a convolution of log-concave functions,
+so that S is where its slope is −a. The releases must be decided beforehand; only rho adds up if results decide the next
+release.
 
-The orders a and the points t are looked for by trial; what is returned is then computed in balls, and rounded up.
+The orders a and the points t are found by trial; the result is then computed in balls, and rounded up.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from treetop.noise.law import ball, float_above, precision
 from treetop.privacy.loss import epsilon_from_rho, rho_from_epsilon
 
 Cells: TypeAlias = tuple[tuple[Fraction, int], ...]
-"""What one unit moves by one: variances of discrete Gaussian noise, each with the number of its cells."""
+"""Cells that one unit moves by one: variances of discrete Gaussian noise, each with the number of its cells."""
 
 LEAST_VARIANCE = 1
 NARROWER = Fraction(1, 10)
@@ -144,7 +144,7 @@ class _Gaussian:
             return bool(found <= ball(delta))
 
     def best(self, rho: Fraction, delta: Fraction, highest: float) -> float:
-        """Find the t whose order gives the least epsilon beside a rho, by golden sections.
+        """Find the t of the order with the least epsilon beside a rho, by golden sections.
 
         The logarithm of S is convex in the order, so that epsilon falls and then rises.
         """

@@ -132,7 +132,7 @@ def _tight_epsilon(exact_rho: Fraction, delta: Fraction) -> float:
 
 
 def rho_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
-    """The largest rho whose tight epsilon at this delta is at most epsilon, rounded down to 12 digits.
+    """The largest rho with a tight epsilon of at most epsilon at this delta, rounded down to 12 digits.
 
     >>> rho_from_epsilon(1, 1e-8)
     Fraction(172053180393, 10000000000000)
@@ -166,7 +166,7 @@ def epsilon_from_rho_loose(rho: Number, delta: Number) -> float:
 
 
 def rho_from_epsilon_loose(epsilon: Number, delta: Number) -> Fraction:
-    """The rho whose loose epsilon is epsilon, rounded down to 12 digits: only to reproduce papers."""
+    """The rho with this loose epsilon, rounded down to 12 digits: only to reproduce papers."""
     exact_epsilon = positive(epsilon, "epsilon")
     with localcontext(_LONG):
         value, log = _decimal(exact_epsilon), _log_inverse(delta)
@@ -249,7 +249,7 @@ class Loss:
     large_delta: bool
     """That a delta of one in the number of units, or more, is meant: without it, such a delta is asked about."""
     budget: Fraction = field(repr=False, compare=False)
-    """What the levels divide among them: epsilon when pure, otherwise rho.
+    """The amount that the levels divide: epsilon when pure, otherwise rho.
 
     With exact accounting a plan may spend more, which depends on its levels: see `Plan.budget`."""
 
@@ -290,7 +290,7 @@ class Loss:
 
     @property
     def currency(self) -> Currency:
-        """What its cost is stated in, and adds up in: epsilon where it is pure, and otherwise rho."""
+        """The definition in which its cost is stated and adds up: epsilon where it is pure, and otherwise rho."""
         return "pure" if self.definition == "pure" else "zcdp"
 
     def _check_accounting(self) -> None:
@@ -326,7 +326,8 @@ class Loss:
         return epsilon_from_rho(self.budget, delta)
 
     def _refuse_exact(self, what: str) -> None:
-        """Refuse what this loss does not know: with exact accounting, or where that may be used, rho is the plan's."""
+        """Refuse arguments that this loss does not use: with exact accounting, or where that may be used, rho is the
+        plan's."""
         if self.definition == "approximate" and self.accounting != "zcdp":
             raise LossError(
                 f"With exact accounting, {what} follows from the plan's rho: take it from Loss(rho=plan.spent), or "
@@ -384,7 +385,7 @@ class Loss:
         )
 
     def sentence(self) -> str:
-        """Say in plain English what is guaranteed.
+        """State the guarantee in plain English.
 
         >>> print(Loss(epsilon=1.0).sentence())
         Pure differential privacy with epsilon 1; Laplace noise.

@@ -1,4 +1,4 @@
-"""Neighbour relations of graphs: what each protects, what it leaves public, and the unit that it comes to.
+"""Neighbour relations of graphs: their protection, their public part, and their unit.
 
 One edge that is added or removed changes one cell of every level by 1. A person's own list of out-edges, truncated to
 m by a rule that reads that list only, changes the cells of a level by at most m in all: two edges to different towns
@@ -25,7 +25,7 @@ class Relation:
 
     name: str
     entity: str
-    """What one unit is called: a ledger tells the relations apart by it."""
+    """Name of one unit: a ledger tells the relations apart by it."""
     hides: str
     """What it hides, after its name: for whoever has to choose."""
     protects: str
@@ -48,7 +48,7 @@ class Relation:
     """What is to be known of an edge in both directions, where they are two and only one of them is protected."""
 
     def sentences(self, degree_bound: int | None, directed: bool) -> list[str]:
-        """Say what it protects, what it does not, and how edges are counted, for the plan and the card."""
+        """Describe its protection, the limits of it, and the counting of edges, for the plan and the card."""
         told = [self.words.format(degree_bound=degree_bound), one_edge(directed)]
         if self.mutual and directed:
             told.append(self.mutual)
@@ -70,7 +70,7 @@ def check_relation(name: object) -> Relation:
 
 
 def check_entity(relation: str, entity: str | None) -> str:
-    """Return what one unit is called, refusing the name of something larger than what the relation protects."""
+    """Return the name of one unit, refusing that of something larger than the relation protects."""
     stated = check_relation(relation)
     if entity is None or entity == stated.entity or not stated.protects:
         return entity or stated.entity
@@ -105,7 +105,7 @@ def unit_of(
 
 
 def one_edge(directed: bool) -> str:
-    """Say what one edge is.
+    """Describe one edge.
 
     >>> one_edge(directed=False)
     'Edges have no direction: one edge is two people, whichever of them the table names first.'
@@ -220,7 +220,7 @@ class GraphRules:
 
     @property
     def edges(self) -> str:
-        """What one edge is, in the words that a ledger keeps: it is not the same one by another rule.
+        """One edge, in the words that a ledger keeps: it is not the same one by another rule.
 
         Two people who list each other are two edges with a direction, and one without. Of rows that name the same two,
         each is an edge if repeated ones are kept, and all are one if not.
