@@ -71,7 +71,7 @@ def release_frame(listed: str, plan: str, scratch: str, memory: str, out: str) -
     """Release a DataFrame that Spark reads from files."""
     with session("local[2]") as running:
         engine = tt.Engine("spark", staging=scratch, memory=memory)
-        tt.publish(plan, running.read.parquet(listed), out, engine=engine)
+        tt.publish(plan, running.read.parquet(listed), out, tt.RunOptions(engine=engine))
 
 
 def measure(folder: Path, sizes: Sequence[int], memory: str) -> list[tuple[str, ...]]:

@@ -25,7 +25,6 @@ from treetop.measure.vectors import measure_groups
 from treetop.noise import Key
 from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit
-from treetop.publishing.plans import GroupTablePlan
 from treetop.repair import Tree, relax_tree
 from treetop.repair.groups import repair_cumulative, repair_direct
 
@@ -71,7 +70,7 @@ def measure_whole(shape: str) -> dict[str, float]:
     rows, groups = histogram(made), made.groups
     regions, largest = made.sizes.regions, made.sizes.largest
     del made
-    plan = GroupTablePlan.make(
+    plan = tt.group_plan(
         regions, largest, UNIT, tt.Loss(epsilon=1), rows="histogram", number=groups, title="Group sizes"
     )
     threads = min(2, os.cpu_count() or 1)
@@ -79,7 +78,7 @@ def measure_whole(shape: str) -> dict[str, float]:
         times = []
         for number in range(4):
             start = time.perf_counter()
-            plan.release(rows, count="number", threads=threads).save(Path(folder) / str(number))
+            tt.make_release(plan, rows, tt.RunOptions(count="number", threads=threads)).save(Path(folder) / str(number))
             times.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     cells = plan.core.tree.nodes * (largest + 1)

@@ -52,7 +52,7 @@ def make(room: Path, flows: int) -> Path:
     table = pa.table({"origin": origin, "destination": destination, "n": count})
     unit, loss = tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-12)
     plan = tt.Plan(tt.Spine.destination_first(origin=tree, destination=tree), unit, loss, title="Many flows")
-    release = plan.release(table, count="n", testing_key=bytes(32))
+    release = tt.make_release(plan, table, tt.RunOptions(count="n", testing_key=bytes(32)))
     at = rng.uniform((36, -8), (60, 25), (PLACES, 2))
     pq.write_table(pa.table({"town": towns, "lat": at[:, 0], "lon": at[:, 1]}), room / "towns.parquet")
     return tt.export(release, "map", room / "map.html", coordinates=room / "towns.parquet").files[0]

@@ -42,10 +42,12 @@ def rows() -> list[tuple[str, str, str, str]]:
     )
     counts, key = read_counts(table, plan.spine, count="count"), Key.fresh()
     ours = {
-        "(b) release, 300 × 300": median_seconds(lambda: plan.release(table, count="count", threads=1), repeats=31),
+        "(b) release, 300 × 300": median_seconds(
+            lambda: tt.make_release(plan, table, tt.RunOptions(count="count", threads=1)), repeats=31
+        ),
         "(b) its descent alone": median_seconds(lambda: run_descent(descent_of(plan), counts, key), repeats=31),
         "(b) release without margins, like theirs": median_seconds(
-            lambda: alike.release(table, count="count", threads=1), repeats=31
+            lambda: tt.make_release(alike, table, tt.RunOptions(count="count", threads=1)), repeats=31
         ),
         "(b) its descent alone, like theirs": median_seconds(
             lambda: run_descent(descent_of(alike), counts, key), repeats=31

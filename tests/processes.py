@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+import treetop as tt
 from tests.plugins.child import sitecustomize as noise
 
 ROOT = Path(__file__).parents[1]
@@ -198,7 +199,7 @@ def _warm_up() -> None:
     from tests.everyday import plan
 
     with tempfile.TemporaryDirectory() as folder:
-        plan().release(pa.table({"origin": ["n1"], "destination": ["s1"]})).save(Path(folder, "out"))
+        tt.make_release(plan(), pa.table({"origin": ["n1"], "destination": ["s1"]})).save(Path(folder, "out"))
 
 
 def serve(number: int) -> str:

@@ -56,7 +56,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(plan: Path) -> Path:
-    tt.publish(plan, out="release", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="release")
     return Path("release")
 
 
@@ -159,7 +159,7 @@ def test_one_column_names_the_finest_level_or_all_codes_of_a_list_of_parents(pla
 
 def test_a_plan_of_before_that_only_says_name_has_the_same_folder_as_ever(plan: Path) -> None:
     plan.write_text(PLAN.replace('names = { region = "region_name", town = "town_name" }', 'name = "town_name"'))
-    tt.publish(plan, out="old", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="old")
     assert not Path("old/names").exists()
 
 
@@ -188,13 +188,13 @@ def test_a_folder_carries_names_and_its_plan_makes_the_same_release_again(folder
     for file in ("places.csv", "trips.csv"):
         shutil.copy(file, "again")
     shutil.copy(folder / "plan.toml", "again/plan.toml")
-    tt.publish("again/plan.toml", "again/trips.csv", out="again/release", testing_key=bytes(32))
+    tt.publish("again/plan.toml", "again/trips.csv", options=tt.RunOptions(testing_key=bytes(32)), out="again/release")
     assert pq.read_table("again/release/counts.parquet") == pq.read_table(folder / "counts.parquet")
 
 
 def test_names_change_no_count_and_no_digest_of_a_plan(plan: Path, folder: Path) -> None:
     plan.write_text("".join(line for line in PLAN.splitlines(keepends=True) if not line.startswith("names")))
-    tt.publish(plan, out="bare", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="bare")
     assert not Path("bare/names").exists()
     named, bare = (tt.Release.load(one) for one in (folder, "bare"))
     assert named.card["plan_sha256"] == bare.card["plan_sha256"]
@@ -244,7 +244,7 @@ def test_a_name_that_may_be_several_is_an_error_with_the_choices(folder: Path) -
 def test_a_code_goes_before_a_name_where_its_level_is_said() -> None:
     named = tt.Hierarchy.flat(["A", "B"], level="kind").named({"kind": {"B": "A"}})
     plan = tt.Plan(tt.Spine(["kind"], {"kind": named}), tt.Unit("x", neighbours="replace"), tt.Loss(rho=100))
-    release = plan.release(pa.table({"kind": ["A"] * 50 + ["B"] * 9}), testing_key=bytes(32))
+    release = tt.make_release(plan, pa.table({"kind": ["A"] * 50 + ["B"] * 9}), tt.RunOptions(testing_key=bytes(32)))
     with pytest.raises(QueryError, match=r"kind=A may be 2 different ones: say kind.kind=A or kind.kind=B \(A\)"):
         release.query(kind="A")
     counts = dict(zip(*release.by("kind").select(["kind", "count"]).to_pydict().values(), strict=True))
@@ -311,7 +311,9 @@ def test_a_release_of_one_attribute_is_exported_too(tmp_path: Path) -> None:
         tt.Spine(["age"], {"age": tt.Hierarchy.flat(["9", "10", "=1+1", "@x"], level="age")}),
         tt.Unit("person", neighbours="add-remove"), tt.Loss(rho=100), title="Ages", confidence=None,
     )  # fmt: skip
-    release = plan.release(pa.table({"age": ["9", "10", "=1+1", "@x"] * 50}), testing_key=bytes(32))
+    release = tt.make_release(
+        plan, pa.table({"age": ["9", "10", "=1+1", "@x"] * 50}), tt.RunOptions(testing_key=bytes(32))
+    )
     export(release, "csv", tmp_path / "ages.csv")
     assert (tmp_path / "ages.csv").read_text().splitlines()[0] == "age,count"
     export(release, "excel", tmp_path / "ages.xlsx")
@@ -327,7 +329,7 @@ def test_no_cell_of_a_workbook_is_a_formula_or_a_link(tmp_path: Path) -> None:
     hostile = tt.Hierarchy.flat(codes, level="kind").named({"kind": dict.fromkeys(codes, '=HYPERLINK("x")')})
     plan = tt.Plan(tt.Spine(["kind"], {"kind": hostile}), tt.Unit("x", neighbours="replace"), tt.Loss(rho=100),
                    title="=1+1")  # fmt: skip
-    release = plan.release(pa.table({"kind": codes * 50}), testing_key=bytes(32))
+    release = tt.make_release(plan, pa.table({"kind": codes * 50}), tt.RunOptions(testing_key=bytes(32)))
     export(release, "excel", tmp_path / "out.xlsx")
     with zipfile.ZipFile(tmp_path / "out.xlsx") as packed:
         for name in packed.namelist():
@@ -350,7 +352,7 @@ def test_the_readme_of_a_workbook_states_guarantee_margins_and_zeros(folder: Pat
 
 def test_the_readme_of_a_resolved_release_says_that_nothing_is_a_zero(plan: Path) -> None:
     plan.write_text(f"{PLAN}\n[release]\nresolve = {{ sigmas = 3 }}\n")
-    tt.publish(plan, out="resolved", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="resolved")
     export("resolved", "excel", "counts.xlsx")
     told = "\n".join(str(cell) for row in sheets(Path("counts.xlsx"))["read me"] for cell in row)
     assert "is not a zero" in told and "released zero" not in told
@@ -411,7 +413,7 @@ def test_leaf_names_beside_coordinates_need_no_file_of_their_own(plan: Path) -> 
     )
     columns = 'name = "label"\nlatitude = "lat"\nlongitude = "lon"'
     plan.write_text(PLAN.replace('names = { region = "region_name", town = "town_name" }', columns))
-    tt.publish(plan, out="placed", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="placed")
     assert not Path("placed/names").exists()
     release = tt.Release.load("placed")
     assert release.query(origin="Leeds") == release.query(origin="T9") > 0
@@ -427,7 +429,7 @@ def test_a_table_for_flowmap_has_the_names_of_coarser_levels(plan: Path) -> None
     )
     columns = 'names = { region = "called" }\nname = "label"\nlatitude = "lat"\nlongitude = "lon"'
     plan.write_text(PLAN.replace('names = { region = "region_name", town = "town_name" }', columns))
-    tt.publish(plan, out="placed", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="placed")
     export("placed", "flowmap", "out", level="region")
     with Path("out/locations.csv").open(newline="") as file:
         assert {row["id"]: row["name"] for row in csv.DictReader(file)} == {"Y": "Yorkshire", "K": "Kent"}
@@ -435,7 +437,7 @@ def test_a_table_for_flowmap_has_the_names_of_coarser_levels(plan: Path) -> None
 
 def test_a_name_that_drives_a_terminal_is_shown_harmless(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("places.csv").write_text(PLACES.replace("York\n", "\x1b[31mYork\n"))
-    tt.publish(plan, out="release", testing_key=bytes(32))
+    tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="release")
     assert "\x1b" not in run(capsys, "query", "release", "--by", "origin.town")
 
 

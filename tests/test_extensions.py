@@ -144,7 +144,7 @@ def test_a_plan_file_takes_a_repair_a_law_and_a_format_through_release_card_and_
     (tmp_path / "plan.toml").write_text(PLAN)
     table = tmp_path / "people.jsonl"
     table.write_text("".join(json.dumps({"town": town}) + "\n" for town in PEOPLE))
-    done = tt.publish(tmp_path / "plan.toml", str(table), tmp_path / "out", testing_key=KEY)
+    done = tt.publish(tmp_path / "plan.toml", str(table), tmp_path / "out", tt.RunOptions(testing_key=KEY))
     card = done.release.card
     assert card["mechanism"]["noise"] == Geometric.words
     assert card["post_processing"][0] == REPAIR_WORDS[0].format(order="small entries being lowered first")
@@ -162,7 +162,7 @@ def test_a_forged_scale_of_an_outside_law_is_found(tmp_path: Path) -> None:
         tt.Unit("person", neighbours="replace"),
         tt.Loss(epsilon=2, noise="geometric by rate"),
     )
-    plan.release(pa.table({"town": PEOPLE}), testing_key=KEY).save(tmp_path / "out")
+    tt.make_release(plan, pa.table({"town": PEOPLE}), tt.RunOptions(testing_key=KEY)).save(tmp_path / "out")
     assert not any(one.findings for one in tt.check(tmp_path / "out"))
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     card["levels"][1]["noise"]["decay"] = {"exact": "2", "value": 2.0}
@@ -177,7 +177,7 @@ def test_a_graph_takes_a_relation_through_release_card_and_check(tmp_path: Path)
     plan = tt.Plan(tt.Spine.origin_first(origin=TOWNS, destination=TOWNS), graph.unit("add-remove"), tt.Loss(rho=1))
     assert plan.spent == 1 and plan.levels[1].cost == plan.levels[1].share
     columns = {"origin": "source.town", "destination": "target.town"}
-    release = plan.release(graph.table(), columns=columns, testing_key=KEY)
+    release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=columns, testing_key=KEY))
     release.save(tmp_path / "out")
     assert release.card["graph"]["relation"] == "two-edges"
     assert release.card["graph"]["sentences"][0] == TWO_EDGES.words

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import GroupTablePlan, GroupUnit
+from treetop import GroupUnit
 from treetop.errors import Overspent, PlanError, ReleaseError, Unfinished
 from treetop.measure import questions
 from treetop.noise import Key
@@ -61,17 +61,19 @@ def test_what_fails_after_it_was_charged_says_that_the_loss_stays_spent(
     monkeypatch.setattr(releasing, "run_plan", fail)
     spent: list[bool] = []
     with pytest.raises(Unfinished, match="after the loss was charged, which stays spent") as error:
-        PLAN.release(TABLE, before_measuring=lambda: spent.append(True))
+        tt.make_release(PLAN, TABLE, tt.RunOptions(before_measuring=lambda: spent.append(True)))
     assert error.value.__cause__ is problem
     assert spent == [True]
     with pytest.raises(type(problem)):  # nobody was charged
-        PLAN.release(TABLE)
+        tt.make_release(PLAN, TABLE)
 
 
 def test_an_error_that_is_not_unfinished_has_charged_nobody() -> None:
     spent: list[bool] = []
     with pytest.raises(tt.TreetopError) as error:
-        PLAN.release(pa.table({"place": ["a", "x"]}), before_measuring=lambda: spent.append(True))
+        tt.make_release(
+            PLAN, pa.table({"place": ["a", "x"]}), tt.RunOptions(before_measuring=lambda: spent.append(True))
+        )
     assert not isinstance(error.value, Unfinished) and not spent
 
 
@@ -87,11 +89,11 @@ def test_group_sizes_that_fail_after_they_were_measured_are_unfinished(monkeypat
 
     monkeypatch.setattr(releasing, "leaves_above_zero", fail)
     unit, regions = GroupUnit("person", event="move"), tt.Hierarchy.flat(["a", "b"])
-    plan = GroupTablePlan.make(regions, 3, unit, tt.Loss(rho=1), rows="histogram", number=2)
+    plan = tt.group_plan(regions, 3, unit, tt.Loss(rho=1), rows="histogram", number=2)
     table = pa.table({"place": ["a", "b"], "size": [1, 2], "count": [1, 1]})
     spent: list[bool] = []
     with pytest.raises(Unfinished, match="IndexError: beyond"):
-        plan.release(table, count="count", before_measuring=lambda: spent.append(True))
+        tt.make_release(plan, table, tt.RunOptions(count="count", before_measuring=lambda: spent.append(True)))
     assert spent == [True]
 
 

@@ -31,7 +31,7 @@ def trips(size: int = 30_000) -> pa.Table:
 
 
 def released(**options: Any) -> tt.Release:
-    return tt.Plan(SPINE, TRIP, LOSS, **options).release(trips(), testing_key=KEY)
+    return tt.make_release(tt.Plan(SPINE, TRIP, LOSS, **options), trips(), tt.RunOptions(testing_key=KEY))
 
 
 def test_each_is_the_default_and_one_attribute_has_none() -> None:
@@ -119,7 +119,7 @@ def test_a_folder_keeps_its_margins_and_check_finds_one_that_is_changed(how: dic
 
 def test_estimates_made_again_keep_the_margins() -> None:
     plan = tt.Plan(SPINE, TRIP, LOSS)
-    release = plan.release(trips(), testing_key=KEY, keep_measurements=True)
+    release = tt.make_release(plan, trips(), tt.RunOptions(testing_key=KEY, keep_measurements=True))
     again = release.reestimated()
     for table in release.margins:
         assert np.array_equal(table.sums(release.tree), table.count)
@@ -134,7 +134,9 @@ def crossing(loss: tt.Loss = LOSS, **how: Any) -> tt.Release:
     rows = {name: (first * step + rng.choice(4, 20_000)) % 6 for step, name in enumerate("xyz", start=1)}
     table = pa.table({name: [f"{name}{code}" for code in codes] for name, codes in rows.items()})
     margins = ["x", "y", "z", "x * z", "y * z"]
-    return tt.Plan(tt.Spine(list("xyz"), trees), TRIP, loss, margins=margins, **how).release(table, testing_key=KEY)
+    return tt.make_release(
+        tt.Plan(tt.Spine(list("xyz"), trees), TRIP, loss, margins=margins, **how), table, tt.RunOptions(testing_key=KEY)
+    )
 
 
 CROSSING = [{}, {"prefer": "lower-error"}, {"resolve": {"fdr": 0.1}}, {"repair": "euclidean"}, {"order": "descending"}]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop import GroupTablePlan, GroupUnit, read_plan
+from treetop import GroupUnit, read_plan
 from treetop.domain.spine import RESERVED, WrittenSpine
 from treetop.errors import PlanError, PlanFileError, SpineError
 
@@ -34,7 +34,7 @@ def test_every_column_that_stands_beside_attributes_is_reserved(tmp_path: Path) 
     spine = tt.Spine(["sex", "age"], {"sex": SEX, "age": tt.Hierarchy.flat(["1", "2"])})
     plan = tt.Plan(spine, tt.Unit("person", neighbours="add-remove"), tt.Loss(rho=100), resolve={"sigmas": 2})
     table = pa.table({"sex": ["f", "m"] * 20, "age": ["1", "2"] * 20})
-    release = plan.release(table, testing_key=bytes(32), keep_measurements=True)
+    release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True))
     release.save(tmp_path / "out", nodes=True)
     found = {name for path in (tmp_path / "out").glob("*.parquet") for name in pq.read_schema(path).names}
     found |= set(release.estimates().column_names) | set(release.by("sex").column_names)
@@ -67,7 +67,7 @@ def test_folders_that_were_written_with_such_names_are_read(tmp_path: Path) -> N
     spine = WrittenSpine(["Value", "sex", "Sex"], {"Value": SEX, "sex": SEX, "Sex": SEX})
     plan = tt.Plan(spine, tt.Unit("person", neighbours="replace"), tt.Loss(rho=1))
     table = pa.table({"Value": ["f", "m"], "sex": ["f", "m"], "Sex": ["f", "m"]})
-    plan.release(table, testing_key=bytes(32), keep_measurements=True).save(tmp_path / "out")
+    tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True)).save(tmp_path / "out")
     again = tt.Release.load(tmp_path / "out")
     assert again.total == 2 and list(again.spine.attributes) == ["Value", "sex", "Sex"]
     assert [finding for verdict in tt.check(tmp_path / "out") for finding in verdict.findings] == []
@@ -79,6 +79,4 @@ def test_folders_that_were_written_with_such_names_are_read(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["size", "group", "quantity", "Size", "GROUP"])
 def test_a_place_is_not_called_as_a_column_of_group_sizes(name: str) -> None:
     with pytest.raises(PlanError, match="cannot be called"):
-        GroupTablePlan.make(
-            SEX, 9, GroupUnit("person", event="move"), tt.Loss(rho=1), rows="histogram", number=5, place=name
-        )
+        tt.group_plan(SEX, 9, GroupUnit("person", event="move"), tt.Loss(rho=1), rows="histogram", number=5, place=name)

@@ -49,7 +49,7 @@ def test_advice_is_what_the_command_tells_and_can_be_published(desk: Path) -> No
     assert advice.trials is not None and list(advice.grid_trials) == [0.5, 2] and advice.guarded
     assert advice.files == (Path("chosen.toml"),)
     assert tt.read_plan("chosen.toml").plan.digest == advice.plan.digest
-    done = tt.publish(advice.plan, "trips.csv", "out", columns={"place": "home"}, testing_key=bytes(32))
+    done = tt.publish(advice.plan, "trips.csv", "out", tt.RunOptions(columns={"place": "home"}, testing_key=bytes(32)))
     assert done.release.total == 300
 
 
@@ -75,7 +75,7 @@ def test_a_plan_is_summed_up_as_the_command_does(desk: Path) -> None:
 
 
 def test_a_release_is_compared_with_the_truth_and_estimated_again(desk: Path) -> None:
-    tt.publish("plan.toml", out="out", testing_key=bytes(32))
+    tt.publish("plan.toml", options=tt.RunOptions(testing_key=bytes(32)), out="out")
     errors = tt.compare_with_truth("out", "trips.csv")
     assert [row.name for row in errors.levels] == ["total", "place.region", "place.town"]
     assert errors.levels[0].largest == 0 and errors.tally.dropped == 0
@@ -114,7 +114,9 @@ def test_a_release_in_memory_is_charged_and_recorded_when_it_is_saved(tmp_path: 
     )
     book = tt.Ledger.create(tmp_path / "ledger", loss=tt.Loss(rho=2), datasets=("people",))
     table = pa.table({"town": ["a"] * 9 + ["b"]})
-    release = plan.release(table, ledger=tmp_path / "ledger", dataset="people", description="A small town.")
+    release = tt.make_release(
+        plan, table, tt.RunOptions(ledger=tmp_path / "ledger", dataset="people", description="A small town.")
+    )
     assert release.card["composition"]["charged"]["exact"] == "1"
     assert release.card["description"] == "A small town."
     assert [entry.state for entry in book.entries()] == ["reserved, outcome unknown"]
@@ -122,14 +124,14 @@ def test_a_release_in_memory_is_charged_and_recorded_when_it_is_saved(tmp_path: 
     release.save(tmp_path / "second", nodes=True)
     assert [entry.state for entry in book.entries()] == ["complete"]
     assert not any(one.findings for one in tt.check(tmp_path / "first"))
-    plan.release(table, ledger=book, dataset="people")
+    tt.make_release(plan, table, tt.RunOptions(ledger=book, dataset="people"))
     with pytest.raises(tt.TreetopError, match="budget"):
-        plan.release(table, ledger=book, dataset="people")
+        tt.make_release(plan, table, tt.RunOptions(ledger=book, dataset="people"))
     assert len(book.entries()) == 2
     with pytest.raises(tt.TreetopError, match="is about a ledger"):
-        plan.release(table, dataset="people")
+        tt.make_release(plan, table, tt.RunOptions(dataset="people"))
     with pytest.raises(tt.TreetopError, match="older copy"):  # of a ledger that is open already, too
-        plan.release(table, ledger=book, dataset="people", expect_head="0" * 64)
+        tt.make_release(plan, table, tt.RunOptions(ledger=book, dataset="people", expect_head="0" * 64))
 
 
 def test_what_is_estimated_again_is_not_recorded_as_what_was_charged_for(tmp_path: Path) -> None:
@@ -139,7 +141,9 @@ def test_what_is_estimated_again_is_not_recorded_as_what_was_charged_for(tmp_pat
         tt.Loss(rho=1),
     )
     book = tt.Ledger.create(tmp_path / "ledger", loss=tt.Loss(rho=2))
-    release = plan.release(pa.table({"town": ["a"] * 9 + ["b"]}), ledger=book, keep_measurements=True)
+    release = tt.make_release(
+        plan, pa.table({"town": ["a"] * 9 + ["b"]}), tt.RunOptions(ledger=book, keep_measurements=True)
+    )
     release.reestimated().save(tmp_path / "again")
     assert [entry.state for entry in book.entries()] == ["reserved, outcome unknown"]
     release.save(tmp_path / "first")

@@ -27,7 +27,9 @@ VALUES = {"age": make.AGES, "sex": make.SEXES, "outcome": make.OUTCOMES}
 
 def release(plan: Path, key: int) -> tt.Release:
     file = tt.read_plan(plan)
-    return file.plan.release(str(file.source), columns=file.columns, testing_key=bytes([key] * 32))
+    return tt.make_release(
+        file.plan, str(file.source), tt.RunOptions(columns=file.columns, testing_key=bytes([key] * 32))
+    )
 
 
 def noise_of(plan: Path, margin: str) -> float:

@@ -141,7 +141,7 @@ def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: An
     # With 1 % the union bound is broken far less often than that; with 100 runs, never in practice.
     bounds = {row.name: row.bound or 0 for row in plan.accuracy(0.99).levels}
     for _ in range(100):
-        release = plan.release(table)
+        release = tt.make_release(plan, table)
         for level in NAMES:
             counts = _by_codes(release.table(level))
             error = max(abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys())
@@ -154,7 +154,7 @@ def _by_codes(table: pa.Table) -> dict[tuple[str, ...], int]:
 
 
 def _release_exactly(table: pa.Table) -> tt.Release:
-    return tt.Plan(SPINE, TRIP, tt.Loss(rho=10**6), margins="none").release(table)
+    return tt.make_release(tt.Plan(SPINE, TRIP, tt.Loss(rho=10**6), margins="none"), table)
 
 
 def test_confidence_must_be_a_probability() -> None:
@@ -170,13 +170,17 @@ def test_a_bad_table_is_refused_before_anything_is_drawn(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Key, "fresh", drawn)
     with pytest.raises(DataError, match="row 1"):
-        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), margins="none").release(pa.table({"origin": ["?"], "destination": ["A1"]}))
+        tt.make_release(
+            tt.Plan(SPINE, TRIP, tt.Loss(rho=1), margins="none"), pa.table({"origin": ["?"], "destination": ["A1"]})
+        )
 
 
 def test_a_testing_key_needs_32_bytes() -> None:
     with pytest.raises(PlanError, match="32 bytes"):
-        tt.Plan(SPINE, TRIP, tt.Loss(rho=1), margins="none").release(
-            pa.table({"origin": ["A1"], "destination": ["A1"]}), testing_key=b"x"
+        tt.make_release(
+            tt.Plan(SPINE, TRIP, tt.Loss(rho=1), margins="none"),
+            pa.table({"origin": ["A1"], "destination": ["A1"]}),
+            tt.RunOptions(testing_key=b"x"),
         )
 
 
@@ -189,7 +193,11 @@ def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent() -> Non
     spent: list[bool] = []
     wide = tt.Plan(SPINE, TRIP, tt.Loss(rho=Fraction(1, 10**22)), margins="none")
     with pytest.raises(LossError, match="too wide"):
-        wide.release(pa.table({"origin": ["A1"], "destination": ["A1"]}), before_measuring=lambda: spent.append(True))
+        tt.make_release(
+            wide,
+            pa.table({"origin": ["A1"], "destination": ["A1"]}),
+            tt.RunOptions(before_measuring=lambda: spent.append(True)),
+        )
     assert spent == []
 
 
@@ -204,7 +212,7 @@ def keys_of_a_run(monkeypatch: pytest.MonkeyPatch, plan: tt.Plan, codes: list[st
         return run_descent(planned, counts, key, *rest, **more)
 
     monkeypatch.setattr("treetop.release.run.run_descent", watched)
-    plan.release(pa.table({"origin": codes, "destination": codes}), testing_key=bytes(32))
+    tt.make_release(plan, pa.table({"origin": codes, "destination": codes}), tt.RunOptions(testing_key=bytes(32)))
     return given[0]
 
 

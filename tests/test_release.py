@@ -44,7 +44,7 @@ def plan() -> tt.Plan:
 
 @pytest.fixture(scope="module")
 def release() -> tt.Release:
-    return plan().release(trips(), testing_key=KEY)
+    return tt.make_release(plan(), trips(), tt.RunOptions(testing_key=KEY))
 
 
 def test_every_level_sums_to_the_total(release: tt.Release) -> None:
@@ -115,7 +115,7 @@ def test_a_question_that_names_nothing_is_refused(release: tt.Release, name: str
 def test_records_are_one_row_a_unit(release: tt.Release) -> None:
     records = release.records()
     assert records.num_rows == 500
-    again = plan().release(records, testing_key=KEY)
+    again = tt.make_release(plan(), records, tt.RunOptions(testing_key=KEY))
     assert again.total == 500
     counted = records.group_by(["destination", "origin"]).aggregate([([], "count_all")])
     assert counted.num_rows == len(release.count)
@@ -281,7 +281,7 @@ def test_a_testing_key_marks_the_release_as_not_private(release: tt.Release) -> 
     assert release.card["private"] is False
     assert "Not private" in release.card["warning"]
     assert "NOT PRIVATE" in repr(release)
-    fresh = plan().release(trips())
+    fresh = tt.make_release(plan(), trips())
     assert fresh.card["private"] is True
     assert "epsilon 1" in fresh.card["guarantee"]
     assert repr(fresh).startswith("Release(500 in ")
@@ -289,19 +289,19 @@ def test_a_testing_key_marks_the_release_as_not_private(release: tt.Release) -> 
 
 def test_the_card_never_holds_the_key(release: tt.Release) -> None:
     key = bytes(range(100, 132))
-    text = json.dumps(plan().release(trips(), testing_key=key).card)
+    text = json.dumps(tt.make_release(plan(), trips(), tt.RunOptions(testing_key=key)).card)
     assert key.hex() not in text
 
 
 def test_two_releases_of_the_same_table_differ() -> None:
-    one, two = plan().release(trips()), plan().release(trips())
+    one, two = tt.make_release(plan(), trips()), tt.make_release(plan(), trips())
     assert not one.table().equals(two.table())
 
 
 def test_the_same_testing_key_repeats_a_release_but_not_on_other_data(release: tt.Release) -> None:
-    assert plan().release(trips(), testing_key=KEY).table().equals(release.table())
+    assert tt.make_release(plan(), trips(), tt.RunOptions(testing_key=KEY)).table().equals(release.table())
     moved = trips().slice(1)
-    assert not plan().release(moved, testing_key=KEY).table().equals(release.table())
+    assert not tt.make_release(plan(), moved, tt.RunOptions(testing_key=KEY)).table().equals(release.table())
 
 
 def test_a_notebook_shows_the_counts_of_the_first_level_with_intervals_and_the_guarantee(release: tt.Release) -> None:
@@ -321,11 +321,11 @@ def test_a_notebook_shows_a_selection_with_its_conditions_and_interval(release: 
 
 
 def test_a_notebook_shows_a_release_of_nothing(release: tt.Release) -> None:
-    assert "<table>" not in plan().release(trips(0), testing_key=KEY)._repr_html_()
+    assert "<table>" not in tt.make_release(plan(), trips(0), tt.RunOptions(testing_key=KEY))._repr_html_()
 
 
 def test_an_empty_release_answers_with_zero(tmp_path: Path) -> None:
-    nothing = plan().release(trips(0), testing_key=KEY)
+    nothing = tt.make_release(plan(), trips(0), tt.RunOptions(testing_key=KEY))
     assert nothing.query(origin="N") == 0
     assert nothing.table("origin.region").num_rows == 0
     assert nothing.by("origin.region").num_rows == 0

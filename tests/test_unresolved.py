@@ -43,7 +43,7 @@ def trips() -> pa.Table:
 
 
 def released(planned: tt.Plan | None = None, run: int = 0) -> tt.Release:
-    return (planned or plan()).release(trips(), testing_key=run.to_bytes(32, "big"))
+    return tt.make_release(planned or plan(), trips(), tt.RunOptions(testing_key=run.to_bytes(32, "big")))
 
 
 def findings(folder: Path) -> list[str]:
@@ -98,7 +98,7 @@ def test_where_nothing_is_named_the_whole_total_is_one_row(tmp_path: Path) -> No
 
 
 def test_an_empty_table_has_no_remainder(tmp_path: Path) -> None:
-    release = plan().release(trips().slice(0, 0), testing_key=bytes(32))
+    release = tt.make_release(plan(), trips().slice(0, 0), tt.RunOptions(testing_key=bytes(32)))
     assert (release.total, release.unresolved().num_rows) == (0, 0)
     release.save(tmp_path / "out")
     assert findings(tmp_path / "out") == []
@@ -281,7 +281,9 @@ COUNTIES = [400, 200, 8, 300, 5, 250, 30, 20, 10, 6]
 
 def by_state(run: int, neighbours: str = "replace", **more: Any) -> tt.Release:
     planned = plan(STATES, Fraction(1, 50), neighbours, confidence=0.9, **more)
-    return planned.release(pa.table({"place": np.repeat(CODES, COUNTIES)}), testing_key=run.to_bytes(32, "big"))
+    return tt.make_release(
+        planned, pa.table({"place": np.repeat(CODES, COUNTIES)}), tt.RunOptions(testing_key=run.to_bytes(32, "big"))
+    )
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
@@ -318,7 +320,7 @@ def misses(spine: tt.Spine, planned: tt.Plan, counts: list[int], runs: int) -> t
     missed = number = 0
     for run in range(runs):
         table = pa.table({"place": list(true), "count": counts}).filter(pc.field("count") > 0)
-        release = planned.release(table, count="count", testing_key=run.to_bytes(32, "big"))
+        release = tt.make_release(planned, table, tt.RunOptions(count="count", testing_key=run.to_bytes(32, "big")))
         for row in release.unresolved().to_pylist():
             below = spine.levels[row["level"]].name
             inside = [county for county in true if row["place"] is None or county.startswith(row["place"])]
@@ -344,7 +346,10 @@ def test_intervals_hold_where_only_those_are_named_that_the_noise_raised() -> No
     spine = tt.Spine(["place"], {"place": flat})
     planned = plan(spine, Fraction(1, 450), resolve={"fdr": 0.3}, confidence=0.9)
     missed, number = misses(spine, planned, [10] * 300, 100)
-    named = [planned.release(pa.table({"place": np.repeat(flat.codes[-1].to_pylist(), 10)})).count for _ in range(20)]
+    named = [
+        tt.make_release(planned, pa.table({"place": np.repeat(flat.codes[-1].to_pylist(), 10)})).count
+        for _ in range(20)
+    ]
     assert sum(map(len, named)) > 5
     assert number == 100
     assert missed <= 10
@@ -357,7 +362,7 @@ def test_an_only_child_takes_over_the_measurement_of_its_parent() -> None:
     planned = plan(spine, Fraction(1, 50), confidence=0.9)
     for run in range(40):
         table = pa.table({"place": np.repeat(["A1x", "A1y", "B1x"], [300, 12, 200])})
-        release = planned.release(table, testing_key=run.to_bytes(32, "big"))
+        release = tt.make_release(planned, table, tt.RunOptions(testing_key=run.to_bytes(32, "big")))
         evidence, left = release.evidence, release.left
         assert evidence is not None and left is not None
         if left.level.tolist() != [2] or release.unresolved()["place"][0].as_py() != "A1":
@@ -417,7 +422,7 @@ def test_the_command_line_says_how_much_is_resolved_and_measures_errors(
 
 def test_the_card_says_what_unresolved_means() -> None:
     def words(**more: Any) -> str:
-        card = plan(**more).release(trips(), testing_key=bytes(32)).card
+        card = tt.make_release(plan(**more), trips(), tt.RunOptions(testing_key=bytes(32))).card
         return " ".join([*card["post_processing"], *card["caveats"], card["accuracy"]["bound"]])
 
     rate, sigmas, full = words(resolve={"fdr": 0.05}), words(), words(resolve="full")

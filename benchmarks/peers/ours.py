@@ -30,7 +30,7 @@ def prepare(square: Square) -> Callable[[], Release]:
     back = np.argsort(order)
 
     def run() -> Release:
-        release = plan.release(records, threads=1)
+        release = tt.make_release(plan, records, tt.RunOptions(threads=1))
         leaves = np.zeros((square.zones, square.zones), np.int64)
         ends = dict(zip(plan.spine.attributes, release.nodes, strict=True))
         leaves[back[ends["origin"]], back[ends["destination"]]] = release.count

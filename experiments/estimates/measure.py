@@ -26,13 +26,13 @@ from experiments.kit import cases
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.outcomes import Run
 from experiments.kit.runs import Kept
+from treetop import Plan
 from treetop.counts.counts import pack
 from treetop.lab.comparison import Peak
 from treetop.lab.mechanisms.inftda import descend as descend_by
 from treetop.lab.mechanisms.mechanism import paper_loss
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
-from treetop.publishing.plans import Plan
 from treetop.release.errors import errors_of
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.release.measurements import Measurements

@@ -72,7 +72,9 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Ke
 
 
 def _misplaced(plan: tt.Plan, graph: Graph, truth: Counts, testing_key: bytes) -> float:
-    leaves = measure_errors(plan.release(graph.table(), columns=COLUMNS, testing_key=testing_key), truth)[-1]
+    leaves = measure_errors(
+        tt.make_release(plan, graph.table(), tt.RunOptions(columns=COLUMNS, testing_key=testing_key)), truth
+    )[-1]
     return leaves.mean_of_all * leaves.nodes / (2 * truth.total)
 
 
@@ -121,8 +123,8 @@ def degrees(network: Network, theta: int, runs: int, epsilon: float = 1.0) -> De
     own = edges.degrees(len(nodes), "out" if network.directed else "total")
     truth = np.bincount(own).cumsum()
     largest = len(truth) - 1
-    by_edge = tt.DegreePlan("edge", "add-remove", loss, largest, "cumulative", network.directed)
-    by_node = tt.DegreePlan("node", "add-remove", loss, theta, "cumulative", network.directed)
+    by_edge = tt.degree_plan("edge", "add-remove", loss, largest, "cumulative", network.directed)
+    by_node = tt.degree_plan("node", "add-remove", loss, theta, "cumulative", network.directed)
     secrets = [key("degrees", network.name, run) for run in range(runs)]
     released = [measure_degrees(by_node, nodes, edges, testing_key=secret).cumulative for secret in secrets]
     projected = [by_node.truth(nodes, edges, Key(secret).derive("order")) for secret in secrets]

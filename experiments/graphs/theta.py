@@ -94,7 +94,7 @@ def sweep(
 def plan(network: Network, epsilon: float, largest: int | tuple[int, ...]) -> tt.DegreePlan:
     """Return the plan for a network's degrees under "node", with one theta or several candidates."""
     loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp")
-    return tt.DegreePlan("node", "add-remove", loss, largest, directed=network.directed)
+    return tt.degree_plan("node", "add-remove", loss, largest, directed=network.directed)
 
 
 def distance(released: NDArray[np.int64], truth: NDArray[np.int64]) -> float:

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+import treetop as tt
 from experiments.group_sizes.tables import Table, census_like
 from experiments.kit.runs import Kept, key
 from treetop.plan.groups.plan import Public
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
-from treetop.publishing.plans import GroupTablePlan
 from treetop.release.derived import Derived, GroupTables
 from treetop.release.release import Release
 
@@ -108,7 +108,7 @@ def cover_once(
 ) -> Covered:
     """Release a table, and compare every interval with the truth."""
     sizes, (form, public) = table.sizes, WAYS[way]
-    plan = GroupTablePlan.make(
+    plan = tt.group_plan(
         sizes.regions,
         sizes.largest,
         UNIT,
@@ -118,7 +118,9 @@ def cover_once(
         form=form,
         public=public,
     )
-    release = plan.release(sizes, threads=1, testing_key=key("coverage", table.name, way, epsilon, run))
+    release = tt.make_release(
+        plan, sizes, tt.RunOptions(threads=1, testing_key=key("coverage", table.name, way, epsilon, run))
+    )
     truth = plan.core.tree.sum_up(sizes.number.T).T
     found: list[Held] = []
     for level, own in enumerate(plan.core.tree.levels, start=1):

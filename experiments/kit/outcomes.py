@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from experiments.kit.cases import Table
 from experiments.kit.runs import Kept, key, release
 from experiments.kit.tables import table
-from treetop.publishing.plans import Plan
+from treetop import Plan
 from treetop.release.errors import LevelErrors, measure_errors
 
 Way = TypeVar("Way", bound="Labelled")

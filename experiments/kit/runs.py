@@ -14,10 +14,10 @@ import numpy as np
 
 from experiments.kit.cases import Table
 from experiments.kit.stamp import SEEN, Stamp, now
+from treetop import Plan
 from treetop.advice.coverage import release_on_trial
 from treetop.measure.measure import run_key
 from treetop.noise import Key
-from treetop.publishing.plans import Plan
 from treetop.release.release import Release
 
 T = TypeVar("T")

@@ -27,13 +27,17 @@ if TYPE_CHECKING:
     from treetop.lab.compare import compare_mechanisms, compare_with_truth
     from treetop.ledger import Ledger
     from treetop.noise import register_law
-    from treetop.plan.file import draft_plan
+    from treetop.plan.file import PlanFile, draft_plan, read_plan
+    from treetop.plan.graphs.degrees import DegreePlan, degree_plan
+    from treetop.plan.graphs.regional import RegionalPlan, regional_degree_plan
+    from treetop.plan.groups.planned import GroupTablePlan, group_plan
     from treetop.plan.groups.unit import GroupUnit
+    from treetop.plan.plan import Plan
     from treetop.privacy import Loss, Split, Unit
     from treetop.privacy.relation import register_relation
     from treetop.publishing.ask import ask
-    from treetop.publishing.plans import DegreePlan, GroupTablePlan, Plan, PlanFile, RegionalPlan, read_plan
-    from treetop.publishing.publish import Published, publish
+    from treetop.publishing.publish import Published, make_release, publish
+    from treetop.publishing.releasing import RunOptions
     from treetop.publishing.summary import plan_summary
     from treetop.release.derived import GroupTables
     from treetop.release.estimates.table import level_differences
@@ -43,25 +47,26 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Counts": "treetop.counts.counts",
-    "DegreePlan": "treetop.publishing.plans",
+    "DegreePlan": "treetop.plan.graphs.degrees",
     "Engine": "treetop.engine.engine",
     "Fact": "treetop.domain.constraints",
     "Graph": "treetop.counts.graph_reader",
     "GroupList": "treetop.counts.group_reader",
     "GroupSizes": "treetop.counts.group_reader",
-    "GroupTablePlan": "treetop.publishing.plans",
+    "GroupTablePlan": "treetop.plan.groups.planned",
     "GroupTables": "treetop.release.derived",
     "GroupUnit": "treetop.plan.groups.unit",
     "Hierarchy": "treetop.domain.hierarchy",
     "Ledger": "treetop.ledger",
     "Loss": "treetop.privacy",
-    "Plan": "treetop.publishing.plans",
-    "PlanFile": "treetop.publishing.plans",
+    "Plan": "treetop.plan.plan",
+    "PlanFile": "treetop.plan.file",
     "Policies": "treetop.domain.unit",
     "Prepare": "treetop.io.source",
     "Published": "treetop.publishing.publish",
-    "RegionalPlan": "treetop.publishing.plans",
+    "RegionalPlan": "treetop.plan.graphs.regional",
     "Release": "treetop.release.release",
+    "RunOptions": "treetop.publishing.releasing",
     "Selection": "treetop.release.selection",
     "Source": "treetop.io.source",
     "Spine": "treetop.domain.spine",
@@ -74,14 +79,18 @@ _HOME = {
     "check": "treetop.checking.check",
     "compare_mechanisms": "treetop.lab.compare",
     "compare_with_truth": "treetop.lab.compare",
+    "degree_plan": "treetop.plan.graphs.degrees",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
     "first_look": "treetop.advice.first_look",
+    "group_plan": "treetop.plan.groups.planned",
     "inspect_table": "treetop.inspection",
     "level_differences": "treetop.release.estimates.table",
+    "make_release": "treetop.publishing.publish",
     "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",
-    "read_plan": "treetop.publishing.plans",
+    "read_plan": "treetop.plan.file",
+    "regional_degree_plan": "treetop.plan.graphs.regional",
     "register_export": "treetop.exporting",
     "register_format": "treetop.io.source",
     "register_law": "treetop.noise",
@@ -111,6 +120,7 @@ __all__ = [
     "Published",
     "RegionalPlan",
     "Release",
+    "RunOptions",
     "Selection",
     "Source",
     "Spine",
@@ -123,15 +133,19 @@ __all__ = [
     "check",
     "compare_mechanisms",
     "compare_with_truth",
+    "degree_plan",
     "draft_plan",
     "export",
     "first_look",
+    "group_plan",
     "inspect_table",
     "level_differences",
+    "make_release",
     "plan_summary",
     "publish",
     "read_plan",
     "reestimate",
+    "regional_degree_plan",
     "register_export",
     "register_format",
     "register_law",

@@ -84,7 +84,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         columns={"place": "town", "sex": "sex"},
         composition=reserved_composition(ledger, reservation),
     )
-    release = replace(plan.release(people()), card=describe_release(plan, facts=facts))
+    release = replace(tt.make_release(plan, people()), card=describe_release(plan, facts=facts))
     release.save(folder / "out", nodes=True)
     return folder / "out"
 

@@ -77,7 +77,7 @@ PLANS: Mapping[str, tuple[Callable[[], pa.Table], dict[str, Any], dict[str, Any]
 
 def of_plan(kind: str, folder: Path) -> None:
     table, about, options = PLANS[kind]
-    tt.Plan(loss=LOSS, **about).release(table(), testing_key=KEY).save(folder, **options)
+    tt.make_release(tt.Plan(loss=LOSS, **about), table(), tt.RunOptions(testing_key=KEY)).save(folder, **options)
 
 
 def with_places(folder: Path) -> None:
@@ -85,7 +85,7 @@ def with_places(folder: Path) -> None:
     plan = tt.Plan(SPINE, TRIP, LOSS, margins="none")
     columns = {"code": PLACE.codes[-1], "latitude": [45.0, 46, 40, 41], "longitude": [9.0, 10, 11, 12]}
     towns = pa.table(columns | {"name": ["N one", "N two", "S one", "S two"]})
-    release = plan.release(people(), testing_key=KEY)
+    release = tt.make_release(plan, people(), tt.RunOptions(testing_key=KEY))
     with drafted(release, folder, places={PLACE.digest: towns}) as draft:
         draft.place()
 

@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     table = pa.table({"place": ["N1", "N2", "S1", "S1", "S3"] * 8, "sex": ["f", "m", "m", "f", "f"] * 8})
     towns = {"code": PLACE.codes[-1], "latitude": [45.0, 46, 40, 41, 42], "longitude": [9.0, 10, 11, 12, 13]}
-    release = plan.release(table, testing_key=bytes(32))
+    release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32)))
     out = tmp_path_factory.mktemp("damaged") / "out"
     with drafted(release, out, nodes=True, places={spine.trees[0].digest: pa.table(towns)}) as draft:
         draft.place()
@@ -173,7 +173,7 @@ def test_a_file_that_the_card_does_not_name_is_not_read(folder: Path, tmp_path: 
         confidence=None,
         margins="none",
     )
-    plan.release(pa.table({"place": ["N1"], "sex": ["f"]})).save(tmp_path / "out")
+    tt.make_release(plan, pa.table({"place": ["N1"], "sex": ["f"]})).save(tmp_path / "out")
     assert tt.Release.load(tmp_path / "out").left is None
     (tmp_path / "out" / "unresolved.parquet").write_bytes((folder / "unresolved.parquet").read_bytes())
     with pytest.raises(ReleaseError, match="unresolved.parquet is not the one that card.json names"):

@@ -107,12 +107,12 @@ def charged(folder: Path) -> None:
         keep={"year": ["2011", "2012"]},
         composition=reserved_composition(ledger, reservation),
     )
-    release = plan.release(people(), testing_key=bytes(32))
+    release = tt.make_release(plan, people(), tt.RunOptions(testing_key=bytes(32)))
     replace(release, card=describe_release(plan, facts=facts)).save(folder / "out", nodes=True)
 
 
 def accounted_exactly(folder: Path) -> None:
-    PLANS["exact accounting"].release(people(), testing_key=bytes(32)).save(folder / "out")
+    tt.make_release(PLANS["exact accounting"], people(), tt.RunOptions(testing_key=bytes(32))).save(folder / "out")
 
 
 def of_groups(folder: Path) -> None:
@@ -133,7 +133,7 @@ def with_facts(folder: Path) -> None:
         "place.town": tt.Fact(impossible=["n2"]),
     }
     made = tt.Plan(plan.spine, plan.unit, plan.loss, facts=facts, margins="none", title="Trips")
-    made.release(here, testing_key=bytes(32)).save(folder / "out")
+    tt.make_release(made, here, tt.RunOptions(testing_key=bytes(32))).save(folder / "out")
 
 
 KINDS: dict[str, Callable[[Path], None]] = {

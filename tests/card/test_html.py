@@ -45,7 +45,7 @@ class Page(HTMLParser):
 def page_of(plan: tt.Plan, folder: Path, **facts: Any) -> Page:
     table = pa.table({"place": ["n1", "s1"] * 30, "sex": ["f", "m"] * 30})
     card = describe_release(plan, facts=Facts(**facts))
-    replace(plan.release(table), card=card).save(folder)
+    replace(tt.make_release(plan, table), card=card).save(folder)
     return Page((folder / "card.html").read_text(encoding="utf-8"))
 
 

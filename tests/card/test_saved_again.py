@@ -35,7 +35,7 @@ def test_a_loaded_release_can_be_saved_in_parts_of_any_size(kind: str, tmp_path:
 @pytest.mark.parametrize("seed", range(8))
 def test_counts_of_lower_error_keep_all_their_measurements(seed: int, tmp_path: Path) -> None:
     plan = tt.Plan(SPINE, folders.PERSON, tt.Loss(rho=2), prefer="lower-error", margins="none")
-    plan.release(people(60), testing_key=bytes([seed] * 32)).save(tmp_path / "first")
+    tt.make_release(plan, people(60), tt.RunOptions(testing_key=bytes([seed] * 32))).save(tmp_path / "first")
     assert findings(tmp_path / "first") == []
     tt.Release.load(tmp_path / "first").save(tmp_path / "again", part=1)
     assert findings(tmp_path / "again") == []

@@ -28,7 +28,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("together")
     Ledger.create(folder / "ledger", loss=tt.Loss(epsilon=1, delta=1e-8), datasets=("people",))
     for name in ("first", "second"):
-        release = HALF.release(people(), ledger=folder / "ledger", dataset="people")
+        release = tt.make_release(HALF, people(), tt.RunOptions(ledger=folder / "ledger", dataset="people"))
         release.save(folder / name)
     return folder
 
@@ -55,7 +55,7 @@ def test_a_release_with_narrow_noise_that_fits_alone_is_verified(tmp_path: Path)
     split = {"total": 7, "place.region": 1, "sex": 1, "place.town": 1}
     plan = tt.Plan(SPINE, unit, tt.Loss(epsilon=9, delta=1e-7), split=split)
     assert min(variance for variance, _ in plan.cells or ()) < 1 and plan.spent > ledger.budget.amount
-    plan.release(people(), ledger=ledger, dataset="people").save(tmp_path / "out")
+    tt.make_release(plan, people(), tt.RunOptions(ledger=ledger, dataset="people")).save(tmp_path / "out")
     assert card_of(tmp_path / "out")["composition"]["together"]["epsilon"] == 9
     assert findings(tmp_path / "out") == []
 

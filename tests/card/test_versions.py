@@ -39,7 +39,7 @@ def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def released(folder: Path) -> Path:
-    PLAN.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32)).save(folder)
+    tt.make_release(PLAN, pa.table({"sex": ["f", "m"]}), tt.RunOptions(testing_key=bytes(32))).save(folder)
     return folder
 
 
@@ -121,7 +121,7 @@ def test_a_card_of_a_version_or_with_software_that_is_not_known_does_not_pass(
 
 
 def test_a_relation_in_words_only_is_warned_of(tmp_path: Path) -> None:
-    made = PLAN.release(pa.table({"sex": ["f", "m"]}), testing_key=bytes(32))
+    made = tt.make_release(PLAN, pa.table({"sex": ["f", "m"]}), tt.RunOptions(testing_key=bytes(32)))
     card = draft_card(PLAN, replace(facts.Facts.of_card(made.card), description='The neighbour relation is "node".'))
     replace(made, card=card).save(tmp_path / "out")
     assert findings(tmp_path / "out") == []
@@ -136,7 +136,7 @@ def test_a_card_of_wrong_types_is_refused_in_one_way(name: str, bad: object, tmp
     if name == "flat":
         released(folder)
     else:
-        tt.publish(HOUSEHOLDS, out=folder, testing_key=bytes(32))
+        tt.publish(HOUSEHOLDS, options=tt.RunOptions(testing_key=bytes(32)), out=folder)
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     (folder / "card.html").unlink()  # so that only the card itself can be found wrong
     for path in places(card):
@@ -170,7 +170,7 @@ def test_a_commuter_is_a_person(tmp_path: Path) -> None:
     towns = tt.Hierarchy.flat(["a", "b"], level="town")
     unit = tt.Unit("commuter", contributions=1, neighbours="replace")
     plan = tt.Plan(tt.Spine(["town"], {"town": towns}), unit, tt.Loss(epsilon=1))
-    plan.release(pa.table({"town": ["a", "b", "b"]})).save(tmp_path / "new")
+    tt.make_release(plan, pa.table({"town": ["a", "b", "b"]})).save(tmp_path / "new")
     card = json.loads((tmp_path / "new" / "card.json").read_text(encoding="utf-8"))
     assert [row["who"] for row in card["meaning"]][-1] == "50 commuters together"
     assert findings(tmp_path / "new") == []

@@ -25,7 +25,7 @@ def released(**more: object) -> tt.Release:
     table = pa.table({"place": rng.choice(TOWNS[:4], 400), "sex": rng.choice(["f", "m"], 400)})
     unit = tt.Unit("trip", neighbours="replace")
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=0.1), title="Trips", **more)  # type: ignore[arg-type]
-    return plan.release(table, testing_key=bytes(32), keep_measurements=True)
+    return tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True))
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_a_release_that_has_not_kept_its_measurements_says_what_to_do(
     table = pa.table({"place": TOWNS, "sex": ["f"] * 6})
     unit = tt.Unit("trip", neighbours="replace")
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=1), confidence=None)
-    plan.release(table, testing_key=bytes(32)).save(tmp_path / "release")
+    tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32))).save(tmp_path / "release")
     for arguments in ((), ("--level", "sex"), ("--out", tmp_path / "again")):
         assert "--keep-measurements" in failure(capsys, tmp_path / "release", *arguments)
     assert not (tmp_path / "again").exists()

@@ -32,7 +32,7 @@ def release() -> tt.Release:
     rows = {"origin": [a for a in towns for _ in towns], "destination": towns * 3, "n": [1000] * 9}
     spine = tt.Spine.destination_first(origin=place, destination=place)
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
-    return plan.release(pa.table(rows), count="n", testing_key=bytes(32))
+    return tt.make_release(plan, pa.table(rows), tt.RunOptions(count="n", testing_key=bytes(32)))
 
 
 @pytest.fixture

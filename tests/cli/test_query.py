@@ -36,7 +36,7 @@ def release() -> tt.Release:
     trips = pa.table({end: np.array(TOWNS)[rng.integers(0, len(TOWNS), 30_000)] for end in ("origin", "destination")})
     spine = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=1, delta=1e-6), title="Trips")
-    return plan.release(trips)
+    return tt.make_release(plan, trips)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_what_is_unresolved_above_the_level_is_said(
         tt.Loss(rho=Fraction(1, 10)),
         resolve={"sigmas": 8},
     )
-    release = plan.release(table, testing_key=bytes([7] * 32))
+    release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes([7] * 32)))
     release.save(tmp_path / "release")
     assert release.query(place="007") == 0
     partly = release.where(place="007").partly_unresolved
@@ -236,7 +236,7 @@ def test_a_count_outside_its_interval_is_pointed_out(tmp_path: Path, capsys: pyt
         tt.Loss(rho=Fraction(1, 200)),
         confidence=0.2,
     )
-    release = plan.release(pa.table({"place": ["Milano", "Monza"] * 50}), testing_key=bytes(32))
+    release = tt.make_release(plan, pa.table({"place": ["Milano", "Monza"] * 50}), tt.RunOptions(testing_key=bytes(32)))
     table = release.table()
     outside = sum(not row["lower"] <= row["count"] <= row["upper"] for row in table.to_pylist())
     assert outside > 0
@@ -250,7 +250,9 @@ def test_a_release_without_intervals_is_queried_as_it_is(
 ) -> None:
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None)
-    plan.release(pa.table({"place": ["Milano"] * 1200}), testing_key=bytes(32)).save(tmp_path / "release")
+    tt.make_release(plan, pa.table({"place": ["Milano"] * 1200}), tt.RunOptions(testing_key=bytes(32))).save(
+        tmp_path / "release"
+    )
     assert json.loads(run(capsys, tmp_path / "release", "--json")) == {
         "title": "Untitled release",
         "where": {},

@@ -204,10 +204,14 @@ def test_a_plan_with_an_id_enforces_it() -> None:
     people = len(set(table["who"].to_pylist()))
     plan = tt.Plan(SPINE, tt.Unit("person", 1, "replace", id="who"), tt.Loss(rho=10))
     told: list[str] = []
-    release = plan.release(table, testing_key=bytes(32), progress=lambda stage, share: told.append(stage))
+    release = tt.make_release(
+        plan, table, tt.RunOptions(testing_key=bytes(32), progress=lambda stage, share: told.append(stage))
+    )
     assert sum(release.table("place")["count"].to_pylist()) == people
     assert "reading" in told
-    again = plan.release(table.take(np.random.default_rng(1).permutation(len(table))), testing_key=bytes(32))
+    again = tt.make_release(
+        plan, table.take(np.random.default_rng(1).permutation(len(table))), tt.RunOptions(testing_key=bytes(32))
+    )
     assert again.table("place").equals(release.table("place"))
 
 

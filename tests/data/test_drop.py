@@ -62,11 +62,11 @@ def test_a_plan_that_drops_rows_measures_the_total(folder: Path) -> None:
     assert tt.read_plan("plan.toml").plan.reads_total
     bare = tt.Plan(SPINE, tt.Unit("visit", neighbours="replace"), tt.Loss(rho=100))
     with pytest.raises(PlanError, match="rows with certain values of status are dropped"):
-        bare.release(Source("t.csv", drop={"status": ["test", "void"]}), testing_key=bytes(32))
+        tt.make_release(bare, Source("t.csv", drop={"status": ["test", "void"]}), tt.RunOptions(testing_key=bytes(32)))
 
 
 def test_card_check_plan_and_truth_know_what_was_dropped(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tt.publish("plan.toml", out="out", testing_key=bytes(32))
+    tt.publish("plan.toml", options=tt.RunOptions(testing_key=bytes(32)), out="out")
     told = tt.Release.load("out").card["data"]
     assert told["drop"] == {"status": ["test", "void"]}
     assert told["dropped"] == (
@@ -108,7 +108,7 @@ def test_a_list_of_51_codes_is_no_sentence(folder: Path) -> None:
     Path("plan.toml").write_text(
         PLAN.replace('drop = { status = ["test", "void"] }', f"keep = {{ place = [{listed}] }}")
     )
-    tt.publish("plan.toml", out="out", testing_key=bytes(32))
+    tt.publish("plan.toml", options=tt.RunOptions(testing_key=bytes(32)), out="out")
     told = tt.Release.load("out").card["data"]
     assert told["keep"]["place"] == codes
     assert told["kept"].startswith(

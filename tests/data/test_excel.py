@@ -70,14 +70,14 @@ def test_the_total_of_a_sheet_is_measured(tmp_path: Path) -> None:
     path = book(tmp_path / "t.xlsx", people=[["place"], ["c"]])
     plan = tt.Plan(SPINE, tt.Unit("visit", neighbours="replace"), tt.Loss(rho=1))
     with pytest.raises(PlanError, match="a sheet of Excel ends with its last filled row"):
-        plan.release(path, testing_key=bytes(32))
+        tt.make_release(plan, path, tt.RunOptions(testing_key=bytes(32)))
     (tmp_path / "plan.toml").write_text(
         '[attributes.place]\nvalues = ["01001", "1002", "c"]\n[unit]\nentity = "visit"\ncontributions = 1\n'
         'neighbours = "replace"\n[loss]\nrho = 1\n[data]\nsource = "t.xlsx"\n'
     )
     file = tt.read_plan(tmp_path / "plan.toml")
     assert file.plan.unit.may_be_missing and not file.plan.reads_total
-    tt.publish(file, out=tmp_path / "out", testing_key=bytes(32))
+    tt.publish(file, options=tt.RunOptions(testing_key=bytes(32)), out=tmp_path / "out")
 
 
 def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_what_is_unresolved_has_no_record_and_is_told(tmp_path: Path) -> None:
     table = pa.table({"origin": TOWNS * 40, "destination": TOWNS[::-1] * 40})
     spine = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=Fraction(1, 10)), resolve={"sigmas": 6})
-    release = plan.release(table, testing_key=bytes(32))
+    release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32)))
     assert release.unresolved_total > 0
     done = export(release, "records", tmp_path / "records.parquet")
     assert done.rows == len(pq.read_table(tmp_path / "records.parquet")) == release.count.sum()
@@ -557,7 +557,7 @@ export(sys.argv[1], "records", sys.argv[2])
 def test_what_a_killed_export_left_goes_with_the_next_one(tmp_path: Path, processes: Server) -> None:
     spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
-    made = plan.release(pa.table({"place": ["01001", "None"]}), testing_key=bytes(32))
+    made = tt.make_release(plan, pa.table({"place": ["01001", "None"]}), tt.RunOptions(testing_key=bytes(32)))
     made.save(tmp_path / "release")
     done = processes.run(KILLED, tmp_path / "release", tmp_path / "one.parquet", folder=tmp_path)
     assert done.returncode == -signal.SIGKILL

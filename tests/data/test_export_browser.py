@@ -49,7 +49,9 @@ def trips(scale: int = 1000) -> tt.Release:
     counts = [scale * (1 + at % 5) for at in range(len(pairs) - 1)] + [scale]
     table = pa.table({"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": counts})
     spine = tt.Spine.destination_first(origin=tree, destination=tree)
-    return tt.Plan(spine, TRIP, LOSS, title="Trips").release(table, count="n", testing_key=bytes(32))
+    return tt.make_release(
+        tt.Plan(spine, TRIP, LOSS, title="Trips"), table, tt.RunOptions(count="n", testing_key=bytes(32))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +224,9 @@ def test_a_flow_across_the_cut_leaves_on_one_side_and_comes_in_on_the_other(tab:
     pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     tree = tt.Hierarchy.flat(list(around), level="city")
     counts = pa.table({"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": [9000] * 4})
-    release = tt.Plan(tt.Spine.origin_first(origin=tree, destination=tree), TRIP, LOSS).release(counts, count="n")
+    release = tt.make_release(
+        tt.Plan(tt.Spine.origin_first(origin=tree, destination=tree), TRIP, LOSS), counts, tt.RunOptions(count="n")
+    )
     rows = pa.table({"city": list(around), "lat": [0.0] * 4, "lon": list(around.values())})
     pq.write_table(rows, tmp_path / "cities.parquet")
     export(release, "map", tmp_path / "map.html", coordinates=tmp_path / "cities.parquet")

@@ -29,7 +29,7 @@ def release() -> tt.Release:
         loss=tt.Loss(epsilon=50.0, delta=1e-6),
     )
     rows = pa.table({"origin": CODES, "destination": CODES[::-1], "n": [1000] * len(CODES)})
-    return plan.release(rows, count="n", testing_key=b"1" * 32)
+    return tt.make_release(plan, rows, tt.RunOptions(count="n", testing_key=b"1" * 32))
 
 
 def cells(path: Path) -> list[list[str]]:
@@ -68,7 +68,7 @@ def test_the_name_of_an_attribute_is_guarded_too(tmp_path: Path) -> None:
         unit=tt.Unit("trip", contributions=1, neighbours="replace"),
         loss=tt.Loss(epsilon=50.0, delta=1e-6),
     )
-    release = plan.release(pa.table({"=x": ["a", "b"]}), testing_key=b"1" * 32)
+    release = tt.make_release(plan, pa.table({"=x": ["a", "b"]}), tt.RunOptions(testing_key=b"1" * 32))
     export(release, "qgis", tmp_path / "out.csv")
     assert cells(tmp_path / "out.csv")[0] == ["'=x", "count", "lower", "upper"]
 

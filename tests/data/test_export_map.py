@@ -36,7 +36,7 @@ def flows(title: str = "Trips", spine: tt.Spine | None = None) -> tt.Release:
     spine = spine or tt.Spine.destination_first(origin=PLACE, destination=PLACE)
     rows = [(a, b, 1000 + 100 * i + 10 * j) for i, a in enumerate(TOWNS) for j, b in enumerate(TOWNS)]
     table = pa.table(dict(zip(("origin", "destination", "n"), map(list, zip(*rows, strict=True)), strict=True)))
-    return tt.Plan(spine, TRIP, LOSS, title=title).release(table, count="n")
+    return tt.make_release(tt.Plan(spine, TRIP, LOSS, title=title), table, tt.RunOptions(count="n"))
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,9 @@ def test_a_map_states_the_guarantee_and_the_margin_of_every_level(
 def test_a_map_of_named_flows_has_the_margin_of_their_intervals(towns: Path, tmp_path: Path) -> None:
     spine = tt.Spine.destination_first(origin=PLACE, destination=PLACE)
     rows = pa.table({"origin": TOWNS[:3], "destination": TOWNS[:3], "n": [900, 700, 800]})
-    release = tt.Plan(spine, TRIP, LOSS, resolve={"sigmas": 4}).release(rows, count="n", testing_key=bytes(32))
+    release = tt.make_release(
+        tt.Plan(spine, TRIP, LOSS, resolve={"sigmas": 4}), rows, tt.RunOptions(count="n", testing_key=bytes(32))
+    )
     levels = content(export(release, "map", tmp_path / "map.html", coordinates=towns).files[0])["levels"]
     assert [level["named"] for level in levels] == [95.0, 95.0]
     margins = {level["name"]: level["margin"] for level in release.card["levels"]}
@@ -223,7 +225,7 @@ def test_places_that_are_counted_beside_other_attributes_have_the_noise_of_their
 ) -> None:
     spine = tt.Spine(["sex", "place.region", "place.town"], {"place": PLACE, "sex": tt.Hierarchy.flat(["f", "m"])})
     table = pa.table({"place": TOWNS * 2, "sex": ["f"] * 4 + ["m"] * 4, "n": [500, 600, 700, 800] * 2})
-    counted = tt.Plan(spine, TRIP, LOSS).release(table, count="n")
+    counted = tt.make_release(tt.Plan(spine, TRIP, LOSS), table, tt.RunOptions(count="n"))
     levels = content(export(counted, "map", tmp_path / "map.html", coordinates=towns).files[0])["levels"]
     assert [level["margin"] for level in levels] == [one["margin"] for one in counted.card["margins"]]
 
@@ -238,7 +240,7 @@ def test_a_level_that_no_measurement_made_has_no_margin(towns: Path, tmp_path: P
 def test_a_release_that_is_not_private_says_so_on_its_map(towns: Path, tmp_path: Path) -> None:
     spine = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
     table = pa.table({"origin": TOWNS, "destination": TOWNS, "n": [9] * 4})
-    fixed = tt.Plan(spine, TRIP, LOSS).release(table, count="n", testing_key=bytes(32))
+    fixed = tt.make_release(tt.Plan(spine, TRIP, LOSS), table, tt.RunOptions(count="n", testing_key=bytes(32)))
     done = export(fixed, "map", tmp_path / "map.html", coordinates=towns)
     assert "NOT PRIVATE" in done.files[0].read_text(encoding="utf-8") and done.warning
 
@@ -384,7 +386,7 @@ def test_counts_of_places_are_mapped_and_other_attributes_summed_over(towns: Pat
     sexes = tt.Hierarchy.flat(["f", "m"], level="sex")
     spine = tt.Spine(["place.region", "sex", "place.town"], {"place": PLACE, "sex": sexes})
     table = pa.table({"place": TOWNS * 2, "sex": ["f"] * 4 + ["m"] * 4, "n": [500, 600, 700, 800] * 2})
-    counted = tt.Plan(spine, TRIP, LOSS).release(table, count="n")
+    counted = tt.make_release(tt.Plan(spine, TRIP, LOSS), table, tt.RunOptions(count="n"))
     for given in ({"coordinates": towns}, {"boundaries": geojson(tmp_path / "towns.geojson")}):
         done = export(counted, "map", tmp_path / "map.html", force=True, **given)  # type: ignore[arg-type]
         shown = content(done.files[0])
@@ -402,7 +404,7 @@ def test_coordinates_that_came_with_the_release_are_enough(tmp_path: Path) -> No
     example = shipped("flights")
     place = tt.Hierarchy.from_table(example / "airports.csv", levels=["region", "division", "state", "airport"])
     plan = tt.Plan(tt.Spine.destination_first(origin=place, destination=place), TRIP, LOSS)
-    made = plan.release(example / "flights.csv", count="flights")
+    made = tt.make_release(plan, example / "flights.csv", tt.RunOptions(count="flights"))
     places = {place.digest: read_places(example / "airports.csv", "airport").to_table()}
     with drafted(made, tmp_path / "release", places=places) as draft:
         draft.place()

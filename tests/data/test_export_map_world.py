@@ -49,15 +49,19 @@ def outlines(path: Path, shapes: dict[str, list[list[list[float]]]], **names: st
 
 def counted(tree: tt.Hierarchy, counts: dict[str, int]) -> tt.Release:
     table = pa.table({"place": list(counts), "n": list(counts.values())})
-    return tt.Plan(tt.Spine([f"place.{level}" for level in tree.levels], {"place": tree}), TRIP, LOSS).release(
-        table, count="n"
+    return tt.make_release(
+        tt.Plan(tt.Spine([f"place.{level}" for level in tree.levels], {"place": tree}), TRIP, LOSS),
+        table,
+        tt.RunOptions(count="n"),
     )
 
 
 def flown(pairs: dict[tuple[str, str], int]) -> tt.Release:
     tree = tt.Hierarchy.flat(list(CITIES), level="city")
     table = pa.table({"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": list(pairs.values())})
-    return tt.Plan(tt.Spine.origin_first(origin=tree, destination=tree), TRIP, LOSS).release(table, count="n")
+    return tt.make_release(
+        tt.Plan(tt.Spine.origin_first(origin=tree, destination=tree), TRIP, LOSS), table, tt.RunOptions(count="n")
+    )
 
 
 @pytest.fixture
@@ -260,7 +264,7 @@ def test_every_number_has_its_interval_that_of_sums_too(tmp_path: Path) -> None:
     table = pa.table(
         {"origin": [a for a, _ in pairs], "destination": [b for _, b in pairs], "n": [400 + 10 * i for i in range(16)]}
     )
-    release = tt.Plan(spine, TRIP, LOSS).release(table, count="n")
+    release = tt.make_release(tt.Plan(spine, TRIP, LOSS), table, tt.RunOptions(count="n"))
     shapes = {code: [box(at, 0, at + 1, 1)] for at, code in enumerate("abcd")}
     page: Any = content(
         export(release, "map", tmp_path / "m.html", boundaries=outlines(tmp_path / "t.geojson", shapes)).files[0]
@@ -290,7 +294,9 @@ def test_a_part_of_a_release_is_tested_where_its_flows_are_whole_and_has_its_own
     spine = tt.Spine(order, {"origin": tree, "destination": tree, "sex": sexes})
     rows = [(a, b, s) for a in "abcd" for b in "abcd" for s in "fm"]
     columns = dict(zip(("origin", "destination", "sex"), map(list, zip(*rows, strict=True)), strict=True))
-    release = tt.Plan(spine, TRIP, LOSS).release(pa.table({**columns, "n": [700] * len(rows)}), count="n")
+    release = tt.make_release(
+        tt.Plan(spine, TRIP, LOSS), pa.table({**columns, "n": [700] * len(rows)}), tt.RunOptions(count="n")
+    )
     shapes = {code: [box(at, 0, at + 1, 1)] for at, code in enumerate("abcd")}
     file = outlines(tmp_path / "t.geojson", shapes)
     for name, part, is_tested in (("whole", {"origin": "N"}, True), ("cut", {"sex": "f"}, False)):

@@ -51,7 +51,9 @@ def flows(title: str = "Trips", counts: int = 1000, **options: Any) -> tt.Releas
             "n": [counts * (1 + at % 7) for at in range(len(pairs))],
         }
     )
-    return tt.Plan(spine, TRIP, LOSS, title=title, **options).release(table, count="n", **told, **key)
+    return tt.make_release(
+        tt.Plan(spine, TRIP, LOSS, title=title, **options), table, tt.RunOptions(count="n", **told, **key)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,9 @@ def sparse() -> tt.Release:
         }
     )
     spine = tt.Spine.origin_first(origin=place, destination=place)
-    return tt.Plan(spine, TRIP, LOSS, title="Few").release(table, count="n", testing_key=bytes(32))
+    return tt.make_release(
+        tt.Plan(spine, TRIP, LOSS, title="Few"), table, tt.RunOptions(count="n", testing_key=bytes(32))
+    )
 
 
 @pytest.fixture
@@ -337,7 +341,7 @@ def test_the_guarantee_is_said_in_plain_words_and_in_those_of_the_card(release: 
     assert "a tolerance (delta) of 10⁻⁸" in said
     weak = tt.Plan(release.spine, TRIP, tt.Loss(epsilon=40, delta=1e-8), title="Weak")
     table = pa.table({"origin": ["01"], "destination": ["02"], "n": [50]})
-    export(weak.release(table, count="n"), "site", tmp_path / "weak")
+    export(tt.make_release(weak, table, tt.RunOptions(count="n")), "site", tmp_path / "weak")
     assert "The guarantee is weak" in plain(read(tmp_path / "weak"))
 
 
@@ -345,15 +349,17 @@ def test_the_total_is_exact_or_has_its_range(tmp_path: Path) -> None:
     person = tt.Unit("person", neighbours="add-remove")
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
     table = pa.table({"place": TOWNS, "n": [500] * len(TOWNS)})
-    made = tt.Plan(spine, person, LOSS, title="People").release(table, count="n")
+    made = tt.make_release(tt.Plan(spine, person, LOSS, title="People"), table, tt.RunOptions(count="n"))
     export(made, "site", tmp_path / "site")
     bounds, said = made.interval(), plain(read(tmp_path / "site"))
     assert f"between {bounds.lower:,} and {bounds.upper:,}, 95\u00a0% sure" in said
     assert "one place (town)" in said and "exact:" not in said
-    off = tt.Plan(spine, person, LOSS, title="People", confidence=None).release(table, count="n")
+    off = tt.make_release(
+        tt.Plan(spine, person, LOSS, title="People", confidence=None), table, tt.RunOptions(count="n")
+    )
     export(off, "site", tmp_path / "off")
     assert "no range is stated" in plain(read(tmp_path / "off")) and content(tmp_path / "off")["lower"] is None
-    exact = tt.Plan(spine, TRIP, LOSS, title="Trips").release(table, count="n")
+    exact = tt.make_release(tt.Plan(spine, TRIP, LOSS, title="Trips"), table, tt.RunOptions(count="n"))
     export(exact, "site", tmp_path / "exact")
     assert "exact: no noise was added" in plain(read(tmp_path / "exact"))
 
@@ -423,7 +429,7 @@ def test_what_facts_rule_out_is_no_zero(tmp_path: Path) -> None:
     never = pa.table({"sex": ["f"], "age": ["2"]})
     table = pa.table({"sex": ["f", "m"], "age": ["0", "1"], "n": [900, 900]})
     plan = tt.Plan(spine, TRIP, LOSS, title="Few", facts={"sex * age": tt.Fact(impossible=never)})
-    made = plan.release(table, count="n")
+    made = tt.make_release(plan, table, tt.RunOptions(count="n"))
     export(made, "site", tmp_path / "site")
     found = {(row["sex"], row["age"]) for row in shown(tmp_path / "site")}
     assert found == set(product(["f", "m"], ["0", "1", "2"])) - {("f", "2")}
@@ -461,7 +467,7 @@ def test_group_sizes_and_degrees_have_a_site_too(
 
 def test_an_empty_release_has_a_site(tmp_path: Path) -> None:
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
-    made = tt.Plan(spine, TRIP, LOSS, title="Nobody").release(pa.table({"place": pa.array([], pa.string())}))
+    made = tt.make_release(tt.Plan(spine, TRIP, LOSS, title="Nobody"), pa.table({"place": pa.array([], pa.string())}))
     done = export(made, "site", tmp_path / "site")
     assert (done.rows, done.total) == (0, 0)
 

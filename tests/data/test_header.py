@@ -89,7 +89,7 @@ def test_a_name_that_is_a_code_of_the_hierarchy_is_refused_before_anything_is_sp
     columns, spent = {"origin": "Ala", "destination": "Como"}, []
     plan = tt.Plan(spine(TOWNS), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
     with pytest.raises(DataError, match=f"{ROW}: the name of a column is itself a code of its hierarchy"):
-        plan.release(file, columns=columns, before_measuring=lambda: spent.append(1))
+        tt.make_release(plan, file, tt.RunOptions(columns=columns, before_measuring=lambda: spent.append(1)))
     assert not spent
     assert plan.counts(Source(file, header=True), columns).total == 2
     with pytest.raises(DataError, match=f"{ROW}: the name of a column"):  # one row only, taken for a table without rows

@@ -95,13 +95,13 @@ def test_the_card_of_a_release_says_which_rows_were_kept(tmp_path: Path) -> None
     (source, *_) = sources(tmp_path)
     unit = tt.Unit("trip", contributions=1, neighbours="replace", may_be_missing=True)
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=1e6))
-    release = plan.release(Source(source, keep={"year": "2008"}), testing_key=bytes(32))
+    release = tt.make_release(plan, Source(source, keep={"year": "2008"}), tt.RunOptions(testing_key=bytes(32)))
     assert release.card["data"]["keep"] == {"year": ["2008"]}
     assert "The data set is the rows with year '2008'" in release.card["data"]["kept"]
     # A change that takes a trip out of the rows that are kept is covered: the total is measured.
     assert not any("is not covered" in caveat for caveat in release.card["caveats"])
     assert release.total == 3 and release.card["levels"][0]["measured"]
-    assert "keep" not in plan.release(TABLE.slice(0, 3), testing_key=bytes(32)).card["data"]
+    assert "keep" not in tt.make_release(plan, TABLE.slice(0, 3), tt.RunOptions(testing_key=bytes(32))).card["data"]
 
 
 def test_days_are_codes(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ SOUND = {
 
 def released(table: Any, **options: Any) -> tt.Release:
     unit = tt.Unit("person", neighbours="replace")
-    return tt.Plan(SPINE, unit, tt.Loss(epsilon=1)).release(table, testing_key=KEY, **options)
+    return tt.make_release(tt.Plan(SPINE, unit, tt.Loss(epsilon=1)), table, tt.RunOptions(testing_key=KEY, **options))
 
 
 @pytest.mark.parametrize("engine", ["local", "processes"])

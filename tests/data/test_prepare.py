@@ -60,7 +60,9 @@ def test_a_messy_table_is_read_as_the_plan_says(folder: Path) -> None:
 
 
 def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) -> None:
-    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32), allow_dropped=True)
+    tt.publish(
+        folder / "plan.toml", options=tt.RunOptions(testing_key=bytes(32), allow_dropped=True), out=folder / "out"
+    )
     assert all(verdict.verified for verdict in tt.check(folder / "out"))
     assert tt.Release.load(folder / "out").card["data"]["prepared"] == [
         "blanks at the ends of all text do not count",
@@ -81,11 +83,17 @@ def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) 
 def test_in_python_a_source_is_prepared_too(folder: Path) -> None:
     plan = tt.read_plan(folder / "plan.toml").plan
     prepare = tt.Prepare(True, ["NA", "?"], {"home": {"1003": "1002"}}, {"home": 5}, {"age": [0, 15, 65]})
-    release = plan.release(tt.Source(folder / "people.csv", prepare=prepare), testing_key=bytes(32), allow_dropped=True)
+    release = tt.make_release(
+        plan,
+        tt.Source(folder / "people.csv", prepare=prepare),
+        tt.RunOptions(testing_key=bytes(32), allow_dropped=True),
+    )
     assert release.total == 5 and len(release.card["data"]["prepared"]) == 5
     assert (
         "prepared"
-        not in plan.release(pa.table({"home": ["01001"], "age": ["0-14"]}), testing_key=bytes(32)).card["data"]
+        not in tt.make_release(
+            plan, pa.table({"home": ["01001"], "age": ["0-14"]}), tt.RunOptions(testing_key=bytes(32))
+        ).card["data"]
     )
 
 
@@ -164,7 +172,7 @@ def test_a_file_of_codes_that_makes_no_sense_is_refused_before_anything_is_spent
 ) -> None:
     (folder / "merged.csv").write_text(text)
     with pytest.raises(DataError, match=message):
-        tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32))
+        tt.publish(folder / "plan.toml", options=tt.RunOptions(testing_key=bytes(32)), out=folder / "out")
     assert not (folder / "out").exists()
 
 
@@ -226,7 +234,7 @@ def test_unknown_codes_are_counted_elsewhere_and_the_total_stays_exact(folder: P
     (folder / "plan.toml").write_text(ELSEWHERE)
     file = tt.read_plan(folder / "plan.toml")
     assert file.plan.reads_total
-    tt.publish(file, out=folder / "out", testing_key=bytes(32), allow_dropped=True)
+    tt.publish(file, options=tt.RunOptions(testing_key=bytes(32), allow_dropped=True), out=folder / "out")
     release = tt.Release.load(folder / "out")
     assert release.total == 5
     assert release.spine.trees[0].codes[0].to_pylist()[-1] == "elsewhere"
@@ -249,7 +257,11 @@ def test_the_leaf_for_unknown_codes_is_there_whether_or_not_it_is_needed(folder:
         (folder / "people.csv").write_text(rows)
         plan = tt.read_plan(folder / "plan.toml").plan
         digests.append(plan.digest)
-        tt.publish(folder / "plan.toml", out=folder / f"out{len(digests)}", testing_key=bytes(32), allow_dropped=True)
+        tt.publish(
+            folder / "plan.toml",
+            options=tt.RunOptions(testing_key=bytes(32), allow_dropped=True),
+            out=folder / f"out{len(digests)}",
+        )
     assert digests[0] == digests[1]
     trees = [sorted(path.name for path in (folder / f"out{one}" / "hierarchies").iterdir()) for one in (1, 2)]
     assert trees[0] == trees[1]
@@ -260,7 +272,9 @@ def test_the_leaf_for_unknown_codes_is_there_whether_or_not_it_is_needed(folder:
 
 def test_a_plan_from_a_folder_counts_elsewhere_again(folder: Path) -> None:
     (folder / "plan.toml").write_text(ELSEWHERE)
-    tt.publish(folder / "plan.toml", out=folder / "out", testing_key=bytes(32), allow_dropped=True)
+    tt.publish(
+        folder / "plan.toml", options=tt.RunOptions(testing_key=bytes(32), allow_dropped=True), out=folder / "out"
+    )
     text = (folder / "out" / "plan.toml").read_text()
     assert 'unknown = "elsewhere"' in text
     (folder / "again.toml").write_text(text)

@@ -136,10 +136,10 @@ def test_an_exact_total_takes_no_table_of_which_lines_are_skipped(
     plan = tt.Plan(SPINE, tt.Unit("trip", contributions, neighbours), tt.Loss(rho=1), unknown=unknown)
     source = Source(written(tmp_path / "t.csv", b"place\na\n\n"), blank_lines="skip")
     if taken:
-        plan.release(source, testing_key=bytes(32))
+        tt.make_release(plan, source, tt.RunOptions(testing_key=bytes(32)))
     else:
         with pytest.raises(PlanError, match="neighbours may differ in it: blank lines are skipped"):
-            plan.release(source, testing_key=bytes(32))
+            tt.make_release(plan, source, tt.RunOptions(testing_key=bytes(32)))
 
 
 def test_a_missing_count_is_named_with_the_empty_line(tmp_path: Path) -> None:

@@ -368,7 +368,7 @@ def test_a_view_is_no_whole_table(kind: str, tmp_path: Path) -> None:
     for query in ("trips", "select home, work from trips", None):
         for place in (file, f"sqlite:///{file}")[: 2 if kind == "sqlite" else 1]:
             with pytest.raises(PlanError, match="may leave rows out|a view that leaves rows out"):
-                exact.release(Source(place, query), columns=COLUMNS)
+                tt.make_release(exact, Source(place, query), tt.RunOptions(columns=COLUMNS))
     assert measured.counts(Source(file, "trips"), COLUMNS).total == 1
 
 

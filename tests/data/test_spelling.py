@@ -84,7 +84,7 @@ def test_the_digest_and_the_card_know_of_it_only_where_it_is_given(tmp_path: Pat
     )
     table = pa.table({"who": ["ann", "Ann"] * 3, "place": ["a", "b"] * 3})
     for one in (plan(), plan("casefold")):
-        release = one.release(table, testing_key=bytes(32))
+        release = tt.make_release(one, table, tt.RunOptions(testing_key=bytes(32)))
         assert rebuild_plan(release.card, SPINE).digest == one.digest
     assert release.card["plan"]["unit"]["id_clean"] == ["casefold"]
     assert 'id_clean = ["casefold"]' in describe_plan(plan("casefold"))
@@ -95,8 +95,8 @@ def test_a_release_bounds_cleaned_ids() -> None:
     exact = tt.Loss(rho=10**9)
     unlike = tt.Plan(SPINE, tt.Unit("person", 1, "add-remove", "who"), exact)
     alike = tt.Plan(SPINE, tt.Unit("person", 1, "add-remove", "who", id_clean=["trim", "casefold"]), exact)
-    assert unlike.release(table, testing_key=bytes(32)).total == 4
-    assert alike.release(table, testing_key=bytes(32)).total == 2
+    assert tt.make_release(unlike, table, tt.RunOptions(testing_key=bytes(32))).total == 4
+    assert tt.make_release(alike, table, tt.RunOptions(testing_key=bytes(32))).total == 2
 
 
 FILE = """

@@ -42,58 +42,60 @@ def told(caplog: pytest.LogCaptureFixture) -> str:
 def test_the_steward_is_told_how_many_rows_were_dropped_and_the_commonest_codes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    release = plan().release(table(200, "x", "y", "x", None), testing_key=KEY)
+    release = tt.make_release(plan(), table(200, "x", "y", "x", None), tt.RunOptions(testing_key=KEY))
     assert release.total == 200
     text = told(caplog)
     assert "4 of 204 rows were dropped (2.0%)." in text
     assert "Unknown in column 'place': 'x' (2), missing (1), 'y' (1)." in text
     assert "for the steward only" in text
-    plan().release(table(200), testing_key=KEY)
+    tt.make_release(plan(), table(200), tt.RunOptions(testing_key=KEY))
     assert told(caplog) == ""
 
 
 def test_records_are_told_beside_rows_where_a_row_is_several(caplog: pytest.LogCaptureFixture) -> None:
     rows = table(2, "x", n=[500, 499, 1])
     with pytest.raises(ManyDropped, match="1 of 3 rows would be dropped, which stand for 1 of 1,000 records"):
-        plan().release(rows, count="n", testing_key=KEY)
+        tt.make_release(plan(), rows, tt.RunOptions(count="n", testing_key=KEY))
     rows = table(99, "x", n=[1] * 99 + [50])
     with pytest.raises(ManyDropped, match="1 of 100 rows would be dropped, which stand for 50 of 149 records"):
-        plan().release(rows, count="n", testing_key=KEY)
+        tt.make_release(plan(), rows, tt.RunOptions(count="n", testing_key=KEY))
 
 
 def test_much_that_would_be_dropped_is_refused_before_anything_is_spent() -> None:
     charged: list[bool] = []
     rows = table(90, *["x"] * 10)
     with pytest.raises(ManyDropped, match="10 of 100 rows would be dropped") as refused:
-        plan().release(rows, before_measuring=lambda: charged.append(True), testing_key=KEY)
+        tt.make_release(plan(), rows, tt.RunOptions(before_measuring=lambda: charged.append(True), testing_key=KEY))
     assert isinstance(refused.value, Refusal)
     assert "allow_dropped=True" in str(refused.value)
     assert charged == []
-    plan().release(rows, before_measuring=lambda: charged.append(True), allow_dropped=True, testing_key=KEY)
+    tt.make_release(
+        plan(), rows, tt.RunOptions(before_measuring=lambda: charged.append(True), allow_dropped=True, testing_key=KEY)
+    )
     assert charged == [True]
 
 
 def test_a_few_percent_may_be_dropped_without_asking() -> None:
-    assert plan().release(table(97, *["x"] * 3), testing_key=KEY).total == 97
+    assert tt.make_release(plan(), table(97, *["x"] * 3), tt.RunOptions(testing_key=KEY)).total == 97
     with pytest.raises(ManyDropped):
-        plan().release(table(96, *["x"] * 4), testing_key=KEY)
+        tt.make_release(plan(), table(96, *["x"] * 4), tt.RunOptions(testing_key=KEY))
 
 
 def test_leading_zeros_and_blanks_that_would_match_are_pointed_out() -> None:
     rows = table(10, "1001", "1001", "1003", " 02001", "02001 ", " 1003", "x", "", None)
     with pytest.raises(ManyDropped) as refused:
-        plan().release(rows, testing_key=KEY)
+        tt.make_release(plan(), rows, tt.RunOptions(testing_key=KEY))
     assert "4 of these 9 would be known with their leading zeros: read column 'place' as text" in str(refused.value)
     assert "2 of these 9 would be known without the blanks around them: trim column 'place'" in str(refused.value)
     with pytest.raises(DataError, match="The hierarchy has '01001': trim the column"):
-        plan("error").release(table(1, "01001 "), testing_key=KEY)
+        tt.make_release(plan("error"), table(1, "01001 "), tt.RunOptions(testing_key=KEY))
     with pytest.raises(DataError, match="The hierarchy has '01003': leading zeros were lost"):
-        plan("error").release(table(1, "1003"), testing_key=KEY)
+        tt.make_release(plan("error"), table(1, "1003"), tt.RunOptions(testing_key=KEY))
 
 
 def test_codes_that_go_to_a_leaf_of_their_own_are_told(caplog: pytest.LogCaptureFixture) -> None:
     rows = table(1, "1001", "x")
-    release = plan({"place": "02001"}).release(rows, allow_dropped=True, testing_key=KEY)
+    release = tt.make_release(plan({"place": "02001"}), rows, tt.RunOptions(allow_dropped=True, testing_key=KEY))
     assert release.total == 3
     text = told(caplog)
     assert "2 of 3 rows count under the leaf for unknown codes (place '02001')" in text
@@ -111,34 +113,34 @@ def test_many_codes_that_go_to_a_leaf_are_refused_before_anything_is_spent(engin
         "engine": tt.Engine(engine, workers=2),
     }
     with pytest.raises(ManyDropped, match=r"4 of 100 rows would count under the leaf .*place '02001'"):
-        plan({"place": "02001"}).release(rows, **how)
+        tt.make_release(plan({"place": "02001"}), rows, tt.RunOptions(**how))
     assert charged == []
-    assert plan({"place": "02001"}).release(rows, allow_dropped=True, **how).total == 100
+    assert tt.make_release(plan({"place": "02001"}), rows, tt.RunOptions(allow_dropped=True, **how)).total == 100
     rows.write_text("place\n" + "01001\n" * 97 + "x\n" * 3)
-    assert plan({"place": "02001"}).release(rows, **how).total == 100
+    assert tt.make_release(plan({"place": "02001"}), rows, tt.RunOptions(**how)).total == 100
 
 
 def test_rows_without_an_id_are_dropped_rows(caplog: pytest.LogCaptureFixture) -> None:
     who = [f"p{i % 50}" for i in range(199)]
-    plan(id="who").release(table(200, who=[*who, None]), testing_key=KEY)
+    tt.make_release(plan(id="who"), table(200, who=[*who, None]), tt.RunOptions(testing_key=KEY))
     assert "1 of 200 rows were dropped" in told(caplog)
 
 
 def test_an_id_that_never_repeats_is_told(caplog: pytest.LogCaptureFixture) -> None:
     once = table(40, who=[f"stay {i}" for i in range(40)])
-    plan("error", id="who").release(once, testing_key=KEY)
+    tt.make_release(plan("error", id="who"), once, tt.RunOptions(testing_key=KEY))
     assert "No id in column 'who' stands in more than one row: each row is then a person of its own." in told(caplog)
     twice = table(40, who=[f"stay {i}" for i in range(39)] + ["stay 0"])
-    plan("error", id="who").release(twice, testing_key=KEY)
+    tt.make_release(plan("error", id="who"), twice, tt.RunOptions(testing_key=KEY))
     assert "No id in column" not in told(caplog)
     cleaned = table(2, who=["ann", "Ann"])
-    plan("error", id="who", id_clean=["casefold"]).release(cleaned, testing_key=KEY)
+    tt.make_release(plan("error", id="who", id_clean=["casefold"]), cleaned, tt.RunOptions(testing_key=KEY))
     assert "No id in column" not in told(caplog)
 
 
 def test_nothing_of_it_enters_the_folder(tmp_path: Path) -> None:
     both = [table(300, *["secret code"] * number) for number in (1, 9)]
-    made = [plan().release(rows, testing_key=KEY) for rows in both]
+    made = [tt.make_release(plan(), rows, tt.RunOptions(testing_key=KEY)) for rows in both]
     for number, release in enumerate(made):
         release.save(tmp_path / str(number))
         text = b"".join(file.read_bytes() for file in (tmp_path / str(number)).rglob("*") if file.is_file())
@@ -150,7 +152,7 @@ def test_nothing_of_it_enters_the_folder(tmp_path: Path) -> None:
 
 def test_what_was_dropped_is_an_error_of_the_total_and_lost_below() -> None:
     rows, tally = table(80, *["1001"] * 20), Tally()
-    release = plan().release(rows, allow_dropped=True, testing_key=KEY)
+    release = tt.make_release(plan(), rows, tt.RunOptions(allow_dropped=True, testing_key=KEY))
     truth = plan().counts(rows, tally=tally)
     assert (truth.total, tally.dropped, tally.share) == (80, 20, 0.2)
     total, places = measure_errors(release, truth, tally.dropped)
@@ -179,20 +181,20 @@ def limited(**unit: object) -> tt.Plan:
 
 
 def test_the_steward_is_told_how_many_records_the_limit_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    release = limited().release(several(), testing_key=KEY)
+    release = tt.make_release(limited(), several(), tt.RunOptions(testing_key=KEY))
     assert release.total == 8
     assert "4 of 12 records were beyond the limit of 4 per person (33 %): they are not counted." in told(caplog)
-    limited().release(several(4), testing_key=KEY)
+    tt.make_release(limited(), several(4), tt.RunOptions(testing_key=KEY))
     assert "beyond the limit" not in told(caplog)
 
 
 def test_a_row_that_stands_for_several_records_counts_them(caplog: pytest.LogCaptureFixture) -> None:
-    limited().release(several(2, n=[100, 3, 1, 0]), count="n", testing_key=KEY)
+    tt.make_release(limited(), several(2, n=[100, 3, 1, 0]), tt.RunOptions(count="n", testing_key=KEY))
     assert "97 of 104 records were beyond the limit of 4 per person (93 %)" in told(caplog)
 
 
 def test_records_that_count_as_one_are_told_with_those_beyond_the_limit(caplog: pytest.LogCaptureFixture) -> None:
-    limited(distinct=True).release(several(), testing_key=KEY)
+    tt.make_release(limited(distinct=True), several(), tt.RunOptions(testing_key=KEY))
     text = "10 of 12 records were beyond the limit of 4 per person, or in the same leaf as another of the same person"
     assert text in told(caplog)
 
@@ -201,13 +203,13 @@ def test_records_that_count_as_one_are_told_with_those_beyond_the_limit(caplog: 
 def test_every_engine_tells_the_same(engine: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pq.write_table(several(500), tmp_path / "rows.parquet", row_group_size=100)
     where = tt.Engine(engine, staging=None if engine == "local" else tmp_path)
-    limited().release(str(tmp_path / "rows.parquet"), engine=where, threads=2, testing_key=KEY)
+    tt.make_release(limited(), str(tmp_path / "rows.parquet"), tt.RunOptions(engine=where, threads=2, testing_key=KEY))
     assert "992 of 1,000 records were beyond the limit of 4 per person (99 %)" in told(caplog)
 
 
 def test_what_the_limit_left_out_enters_no_file(tmp_path: Path) -> None:
     for number in (6, 600):
-        release = limited().release(several(number), testing_key=KEY)
+        release = tt.make_release(limited(), several(number), tt.RunOptions(testing_key=KEY))
         release.save(tmp_path / str(number))
         text = b"".join(file.read_bytes() for file in (tmp_path / str(number)).rglob("*") if file.is_file())
         assert b"were beyond the limit" not in text and str(2 * number - 8).encode() + b" of" not in text

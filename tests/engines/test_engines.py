@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,12 +132,23 @@ def saved(release: tt.Release, folder: Path) -> dict[str, bytes]:
 def test_a_release_out_of_core_is_the_one_in_memory(name: str, files: Path, tmp_path: Path) -> None:
     make, options = CASES[name]
     plan, here = make(), Engine("here", staging=tmp_path)
-    local = saved(plan.release(files, engine="local", testing_key=KEY, **options), tmp_path / "local")
-    assert saved(plan.release(files, engine=here, testing_key=KEY, **options), tmp_path / "here") == local
+    local = saved(
+        tt.make_release(plan, files, tt.RunOptions(engine="local", testing_key=KEY, **options)), tmp_path / "local"
+    )
+    assert (
+        saved(tt.make_release(plan, files, tt.RunOptions(engine=here, testing_key=KEY, **options)), tmp_path / "here")
+        == local
+    )
     assert local
     # In another order, in memory, as text: the same table is the same release.
     shuffled = TRIPS.take(np.random.default_rng(1).permutation(ROWS))
-    assert saved(plan.release(shuffled, engine=here, testing_key=KEY, **options), tmp_path / "shuffled") == local
+    assert (
+        saved(
+            tt.make_release(plan, shuffled, tt.RunOptions(engine=here, testing_key=KEY, **options)),
+            tmp_path / "shuffled",
+        )
+        == local
+    )
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
@@ -151,16 +163,25 @@ def test_processes_give_the_same_bytes(
     monkeypatch.setitem(ENGINES._by_name, "processes", EngineKind("processes", "Workers that are there.", started))
     for name in ("margins", "bounded by id", "fdr, spine alone", "merged"):
         make, options = CASES[name]
-        release = partial(make().release, files, testing_key=KEY, **options)
-        local = saved(release(engine="local"), tmp_path / f"{name}, local")
-        assert saved(release(engine=Engine("processes", tmp_path)), tmp_path / f"{name}, processes") == local
+        run = tt.RunOptions(testing_key=KEY, **options)
+        local, other = (
+            tt.make_release(make(), files, replace(run, engine=engine))
+            for engine in ("local", Engine("processes", tmp_path))
+        )
+        assert saved(other, tmp_path / f"{name}, processes") == saved(local, tmp_path / f"{name}, local")
 
 
 def test_impossible_leaves_are_left_out_of_files_as_well(files: Path, tmp_path: Path) -> None:
     facts = {"origin.digits1 * destination.digits1": tt.Fact(impossible=[("0", "5"), ("1", "1")], unchecked=True)}
     known = plan(facts=facts, unit=tt.Unit("trip", neighbours="add-remove"))
-    local = saved(known.release(files, testing_key=KEY, engine="local"), tmp_path / "local")
-    assert saved(known.release(files, testing_key=KEY, engine=Engine("here", tmp_path)), tmp_path / "here") == local
+    local = saved(tt.make_release(known, files, tt.RunOptions(testing_key=KEY, engine="local")), tmp_path / "local")
+    assert (
+        saved(
+            tt.make_release(known, files, tt.RunOptions(testing_key=KEY, engine=Engine("here", tmp_path))),
+            tmp_path / "here",
+        )
+        == local
+    )
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_task_done_again(tmp_path: Path, workers: Executor) -> None:
@@ -210,7 +231,7 @@ def test_what_a_worker_refuses_is_refused_here_and_not_tried_again(workers: Exec
 
 def refusal(engine: Engine | str, table: Any, **options: Any) -> str:
     with pytest.raises(TreetopError) as refused:
-        plan(**options).release(table, testing_key=KEY, engine=engine)
+        tt.make_release(plan(**options), table, tt.RunOptions(testing_key=KEY, engine=engine))
     return f"{type(refused.value).__name__}: {refused.value}"
 
 
@@ -237,7 +258,9 @@ def test_a_full_disk_is_said_in_one_sentence_and_nothing_is_charged(
     monkeypatch.setattr(staged, "save", full)
     charged: list[None] = []
     with pytest.raises(EngineError, match=r"the disk of the staging folder .* is full: name one with more room"):
-        plan().release(files, engine=Engine("here", tmp_path), before_measuring=lambda: charged.append(None))
+        tt.make_release(
+            plan(), files, tt.RunOptions(engine=Engine("here", tmp_path), before_measuring=lambda: charged.append(None))
+        )
     assert (charged, list(tmp_path.iterdir())) == ([], [])
 
 
@@ -381,9 +404,9 @@ def test_an_engine_that_makes_no_sense_is_refused(given: dict[str, Any], message
 
 def test_group_sizes_are_refused_by_other_engines_before_anything_is_read() -> None:
     unit = tt.GroupUnit("person", "join-leave")
-    groups = tt.GroupTablePlan.make(TREE, 3, unit, tt.Loss(rho=1), rows="histogram", number=5)
+    groups = tt.group_plan(TREE, 3, unit, tt.Loss(rho=1), rows="histogram", number=5)
     with pytest.raises(PlanError, match="group sizes are counted in memory"):
-        groups.release("nowhere.csv", engine="processes")
+        tt.make_release(groups, "nowhere.csv", tt.RunOptions(engine="processes"))
 
 
 def test_the_command_takes_an_engine(tmp_path: Path) -> None:

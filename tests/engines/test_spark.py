@@ -135,8 +135,8 @@ def test_a_dataframe_is_read_where_it_is(count: str | None, bounded: bool, place
     unit = tt.Unit("person", 2, "add-remove", id="a.person") if bounded else tt.Unit("trip", neighbours="replace")
     plan = tt.Plan(IN_TURN, unit, tt.Loss(rho=1))
     how: dict[str, Any] = {"columns": {"origin": "from"}, "count": count, "testing_key": bytes(32)}
-    here = plan.release(table, **how)
-    there = plan.release(frame, engine=tt.Engine(staging=place.staging), **how)
+    here = tt.make_release(plan, table, tt.RunOptions(**how))
+    there = tt.make_release(plan, frame, tt.RunOptions(engine=tt.Engine(staging=place.staging), **how))
     assert saved(there, tmp_path / "there") == saved(here, tmp_path / "here")
     assert list(place.staging.iterdir()) == []
 
@@ -144,7 +144,9 @@ def test_a_dataframe_is_read_where_it_is(count: str | None, bounded: bool, place
 def test_a_dataframe_without_rows_is_a_table_like_any_other(place: Place) -> None:
     frame, _ = frame_and_table(place)
     plan = tt.Plan(IN_TURN, tt.Unit("trip", neighbours="add-remove"), tt.Loss(rho=1))
-    release = plan.release(frame.limit(0), columns={"origin": "from"}, engine=tt.Engine("spark", place.staging))
+    release = tt.make_release(
+        plan, frame.limit(0), tt.RunOptions(columns={"origin": "from"}, engine=tt.Engine("spark", place.staging))
+    )
     assert release.total >= 0
 
 
@@ -152,9 +154,9 @@ def test_dataframes_that_cannot_be_read_are_refused_before_they_are(place: Place
     frame, _ = frame_and_table(place)
     plan = tt.Plan(IN_TURN, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1))
     with pytest.raises(DataError, match="no column 'origin'"):
-        plan.release(frame, engine=tt.Engine("spark", place.staging))
+        tt.make_release(plan, frame, tt.RunOptions(engine=tt.Engine("spark", place.staging)))
     with pytest.raises(EngineError, match=r'engine "spark".*toArrow'):
-        plan.release(frame, engine="local", columns={"origin": "from"})
+        tt.make_release(plan, frame, tt.RunOptions(engine="local", columns={"origin": "from"}))
     assert list(place.staging.iterdir()) == []
 
 

@@ -110,7 +110,7 @@ class Release:
         """Publish, and return the tables of the release."""
         out = self.folder / name
         where = tt.Engine(engine, self.staging if engine == "spark" else None, memory="256MB")
-        tt.publish(PLAN, str(self.folder / "trips.parquet"), out, ledger=self.ledger, engine=where)
+        tt.publish(PLAN, str(self.folder / "trips.parquet"), out, tt.RunOptions(ledger=self.ledger, engine=where))
         return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.parquet"))}
 
     @property

@@ -78,7 +78,9 @@ def assert_nothing_shown(found: dict[str, bytes], keys: Iterable[Key] = ()) -> N
 
 def test_pages_show_nothing_of_a_release(place: Place, table: Callable[[str], Any], sent: list[Key]) -> None:
     engine = tt.Engine("spark", place.staging)
-    release = PLAN.release(table(PLACE.codes[-1][0].as_py()), engine=engine, testing_key=KEY.secret)
+    release = tt.make_release(
+        PLAN, table(PLACE.codes[-1][0].as_py()), tt.RunOptions(engine=engine, testing_key=KEY.secret)
+    )
     assert release.total == 201
     assert len(set(sent)) > 3
     assert_nothing_shown(pages(place.running), sent)
@@ -88,7 +90,9 @@ def test_pages_show_nothing_of_a_private_code_for_which_a_release_is_refused(
     place: Place, table: Callable[[str], Any], sent: list[Key]
 ) -> None:
     with pytest.raises(DataError, match=PRIVATE):  # the steward is told of it
-        PLAN.release(table(PRIVATE), engine=tt.Engine("spark", place.staging), testing_key=KEY.secret)
+        tt.make_release(
+            PLAN, table(PRIVATE), tt.RunOptions(engine=tt.Engine("spark", place.staging), testing_key=KEY.secret)
+        )
     assert_nothing_shown(pages(place.running), sent)
     assert_no_traces(place)
 

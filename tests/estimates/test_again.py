@@ -39,7 +39,7 @@ def planned(neighbours: str = "replace", rho: float = 0.2, **more: object) -> tt
 
 
 def released(plan: tt.Plan, run: int = 0, keep: bool = True) -> tt.Release:
-    return plan.release(TABLE, testing_key=run.to_bytes(32, "big"), keep_measurements=keep)
+    return tt.make_release(plan, TABLE, tt.RunOptions(testing_key=run.to_bytes(32, "big"), keep_measurements=keep))
 
 
 def findings(folder: Path) -> list[str]:
@@ -236,7 +236,7 @@ def test_estimates_of_what_is_not_resolved_are_there_as_well() -> None:
 
 def test_of_nothing_there_is_little_to_estimate(tmp_path: Path) -> None:
     plan = planned("add-remove", prefer="lower-error", rho=50.0)
-    release = plan.release(TABLE.slice(0, 0), testing_key=bytes(32))
+    release = tt.make_release(plan, TABLE.slice(0, 0), tt.RunOptions(testing_key=bytes(32)))
     assert release.total == 0
     assert release.estimates("total").num_rows == 1
     assert release.estimates().num_rows == 0
@@ -280,7 +280,7 @@ def test_sums_over_nodes_that_were_kept_for_their_noise_are_not_thought_too_larg
     trips = pa.table({"place": np.repeat(towns, 3), "kind": ["p"] * 3000})
     runs, missed, selected = 25, 0, 0
     for run in range(runs):
-        release = plan.release(trips, testing_key=run.to_bytes(32, "big"))
+        release = tt.make_release(plan, trips, tt.RunOptions(testing_key=run.to_bytes(32, "big")))
         for empty in "qrs":
             missed += release.interval(kind=empty).lower > 0
             selected += replace(release, all_measured=None).interval(kind=empty).lower > 0

@@ -47,7 +47,9 @@ def released(
     for name, tree in spine.attributes.items():
         codes = np.array(tree.codes[-1].to_pylist())
         columns[name] = rng.choice(codes, rows, p=rng.dirichlet(np.full(len(codes), 0.4)))
-    return plan.release(pa.table(columns), testing_key=seed.to_bytes(32, "big"), keep_measurements=True)
+    return tt.make_release(
+        plan, pa.table(columns), tt.RunOptions(testing_key=seed.to_bytes(32, "big"), keep_measurements=True)
+    )
 
 
 def parent_of(spine: tt.Spine, index: int, key: Key) -> Key:
@@ -177,7 +179,7 @@ def test_a_leaf_that_was_not_measured_is_refused() -> None:
     spine = SPINES["one attribute"]
     table = pa.table({"place": ["AXa"] * 500})
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=5), margins="none")
-    release = plan.release(table, testing_key=bytes(32), keep_measurements=True)
+    release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True))
     tree = ReleasedTree(spine, *leaf(spine, 7))  # CYb, below a state that is truly empty
     with pytest.raises(tt.TreetopError, match="was not measured"):
         align(tree, release.measurements)

@@ -41,7 +41,9 @@ def release(order: list[str], margins: Any, seed: int, neighbours: Any = "replac
     counts = (rng.dirichlet(np.full(len(LEAVES), 0.15)) * 4_000).astype(np.int64)
     table = pa.table(dict(zip(TREES, map(list, zip(*LEAVES, strict=True)), strict=True)) | {"n": counts})
     plan = tt.Plan(tt.Spine(order, TREES), tt.Unit("person", neighbours=neighbours), tt.Loss(rho=0.02), margins=margins)
-    return plan.release(table, count="n", testing_key=bytes([seed] * 32), keep_measurements=True)
+    return tt.make_release(
+        plan, table, tt.RunOptions(count="n", testing_key=bytes([seed] * 32), keep_measurements=True)
+    )
 
 
 @cache
@@ -122,7 +124,9 @@ def test_fewer_equations_than_there_could_be_are_as_valid(monkeypatch: pytest.Mo
         counts = rng.integers(200, 900, len(LEAVES))  # nothing is pruned: what the variances are about holds
         table = pa.table(dict(zip(TREES, map(list, zip(*LEAVES, strict=True)), strict=True)) | {"n": counts})
         plan = tt.Plan(tt.Spine(ORDERS[0], TREES), tt.Unit("person", neighbours="replace"), tt.Loss(rho=0.02))
-        found = plan.release(table, count="n", testing_key=bytes([seed] * 32), keep_measurements=True)
+        found = tt.make_release(
+            plan, table, tt.RunOptions(count="n", testing_key=bytes([seed] * 32), keep_measurements=True)
+        )
         for row in found.estimates("kind.group").to_pylist() + found.estimates("margin sex").to_pylist():
             every.append((row["estimate"] - inside(row) @ counts) / row["sd"])
             truth.append(row["sd"])

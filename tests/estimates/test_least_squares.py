@@ -83,7 +83,7 @@ def test_the_measured_tree_has_every_measurement_under_its_parent(neighbours: st
     rng = np.random.default_rng(1)
     codes = np.array(PLACE.codes[-1].to_pylist())
     table = pa.table({"place": rng.choice(codes, 90), "sex": rng.choice(["f", "m"], 90)})
-    release = plan.release(table, testing_key=bytes(32), keep_measurements=True)
+    release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True))
     measurements = release.measurements
     assert measurements.complete
     root = release.total if measurements.total is None else measurements.total

@@ -150,7 +150,7 @@ def test_coverage_is_that_of_a_count_node_by_node(kind: str, rows: int) -> None:
     spine = planned.spine
     for seed in range(3):
         private = table(spine, rows, seed)
-        release = planned.release(private, testing_key=bytes([seed]) * 32)
+        release = tt.make_release(planned, private, tt.RunOptions(testing_key=bytes([seed]) * 32))
         true: dict[Node, int] = {}
         numbers = [{code: i for i, code in enumerate(tree.codes[-1].to_pylist())} for tree in spine.trees]
         for leaf in zip(*(private[name].to_pylist() for name in spine.attributes), strict=True):
@@ -165,12 +165,12 @@ def test_coverage_is_that_of_a_count_node_by_node(kind: str, rows: int) -> None:
 
 
 def test_something_was_left_unresolved_and_something_missed_in_those_tables() -> None:
-    release = PLANS["resolved"].release(table(SPINE, 60, 0), testing_key=bytes(32))
+    release = tt.make_release(PLANS["resolved"], table(SPINE, 60, 0), tt.RunOptions(testing_key=bytes(32)))
     assert release.left is not None and len(release.left) > 1
     rows = pooled(
         [
             measure_coverage(
-                PLANS["flat"].release(table(FLAT, 700, seed), testing_key=bytes([seed]) * 32),
+                tt.make_release(PLANS["flat"], table(FLAT, 700, seed), tt.RunOptions(testing_key=bytes([seed]) * 32)),
                 read_counts(table(FLAT, 700, seed), FLAT),
             )
             for seed in range(3)
@@ -182,7 +182,7 @@ def test_something_was_left_unresolved_and_something_missed_in_those_tables() ->
 def test_a_domain_too_large_to_be_listed_is_counted_by_arithmetic() -> None:
     spine = two_words()
     private = table(spine, 400, 1)
-    release = plan(spine, rho=5).release(private, testing_key=bytes(32))
+    release = tt.make_release(plan(spine, rho=5), private, tt.RunOptions(testing_key=bytes(32)))
     rows = measure_coverage(release, read_counts(private, spine))
     leaves = rows[-1].all_sizes
     assert leaves.every.nodes == 3000**6 > 2**63
@@ -196,7 +196,7 @@ def test_a_domain_too_large_to_be_listed_is_counted_by_arithmetic() -> None:
 
 def test_a_release_of_nothing_covers_what_is_not_there() -> None:
     empty = table(SPINE, 0, 0)
-    release = plan().release(empty, testing_key=bytes(32))
+    release = tt.make_release(plan(), empty, tt.RunOptions(testing_key=bytes(32)))
     for row in measure_coverage(release, read_counts(empty, SPINE)):
         assert row.all_sizes.every == row.all_sizes.zeros
         assert row.all_sizes.every.share == 1
@@ -205,7 +205,7 @@ def test_a_release_of_nothing_covers_what_is_not_there() -> None:
 
 def test_rows_add_up() -> None:
     private = table(SPINE, 200, 4)
-    release = plan().release(private, testing_key=bytes(32))
+    release = tt.make_release(plan(), private, tt.RunOptions(testing_key=bytes(32)))
     rows = measure_coverage(release, read_counts(private, SPINE))
     assert rows[-1].name == "place.town"
     assert [size.size for size in rows[-1].sizes] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
@@ -218,7 +218,7 @@ def test_rows_add_up() -> None:
 
 def test_a_release_without_intervals_has_no_coverage() -> None:
     private = table(SPINE, 50, 0)
-    release = plan(confidence=None).release(private, testing_key=bytes(32))
+    release = tt.make_release(plan(confidence=None), private, tt.RunOptions(testing_key=bytes(32)))
     with pytest.raises(ReleaseError, match="no intervals"):
         measure_coverage(release, read_counts(private, SPINE))
 

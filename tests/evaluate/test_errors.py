@@ -92,7 +92,7 @@ def test_errors_are_those_of_a_plain_count(attributes: int) -> None:
     spine = spine_of(attributes)
     truth = table_of(spine, 500, 1)
     plan = tt.Plan(spine, tt.Unit("row", neighbours="replace"), tt.Loss(rho=5))
-    release = plan.release(truth)
+    release = tt.make_release(plan, truth)
     rows = measure_errors(release, read_counts(truth, spine))
     assert (rows[0].name, rows[0].largest) == ("total", 0)
     codes = [truth[name].to_pylist() for name in spine.attributes]
@@ -151,7 +151,7 @@ def test_biases_of_all_sizes_add_up_to_the_difference_of_the_totals() -> None:
     spine = spine_of(2)
     truth = table_of(spine, 2000, 2)
     plan = tt.Plan(spine, tt.Unit("row", neighbours="add-remove"), tt.Loss(rho=0.5))
-    release = plan.release(truth)
+    release = tt.make_release(plan, truth)
     for row in measure_errors(release, read_counts(truth, spine)):
         assert sum(_sizes(row)) == row.nodes
         off = sum((bias.bias or 0) * bias.nodes for bias in row.biases)
@@ -161,10 +161,10 @@ def test_biases_of_all_sizes_add_up_to_the_difference_of_the_totals() -> None:
 def test_the_truth_itself_has_no_error_and_nothing_against_nothing_neither() -> None:
     spine = spine_of(1)
     plan = tt.Plan(spine, tt.Unit("row", neighbours="replace"), tt.Loss(rho=1))
-    release = plan.release(table_of(spine, 300, 3))
+    release = tt.make_release(plan, table_of(spine, 300, 3))
     for row in measure_errors(release, read_counts(release.records(), spine)):
         assert (row.largest, row.mean, row.false_discoveries, row.false_negatives) == (0, 0, 0, 0)
-    empty = plan.release(table_of(spine, 0, 3))
+    empty = tt.make_release(plan, table_of(spine, 0, 3))
     for row in measure_errors(empty, read_counts(table_of(spine, 0, 3), spine)):
         assert (row.largest, row.mean) == (0, 0)
 
@@ -172,6 +172,6 @@ def test_the_truth_itself_has_no_error_and_nothing_against_nothing_neither() -> 
 def test_a_plot_is_drawn_to_the_file_that_is_named(tmp_path: Path) -> None:
     spine = spine_of(2)
     truth = table_of(spine, 300, 4)
-    release = tt.Plan(spine, tt.Unit("row", neighbours="replace"), tt.Loss(rho=1)).release(truth)
+    release = tt.make_release(tt.Plan(spine, tt.Unit("row", neighbours="replace"), tt.Loss(rho=1)), truth)
     plot_errors(measure_errors(release, read_counts(truth, spine)), tmp_path / "errors.png", "Rows")
     assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")

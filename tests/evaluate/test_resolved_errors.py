@@ -48,7 +48,7 @@ def nodes_at(spine: tt.Spine, index: int, rows: list[dict[str, Any]]) -> dict[No
 def test_errors_are_those_of_a_plain_count(attributes: int, resolve: Any) -> None:
     spine, truth = spine_of(attributes), table_of(spine_of(attributes), 3000)
     plan = tt.Plan(spine, tt.Unit("row", neighbours="replace"), tt.Loss(rho=0.1 * attributes), resolve=resolve)
-    release = plan.release(truth, testing_key=bytes(32))
+    release = tt.make_release(plan, truth, tt.RunOptions(testing_key=bytes(32)))
     assert release.unresolved().num_rows > 5
     ours = [*release.table().to_pylist(), *release.unresolved().to_pylist()]
     theirs = [row | {"count": 1} for row in truth.to_pylist()]
@@ -78,7 +78,7 @@ def test_what_is_resolved_never_grows_with_depth_and_is_all_of_a_full_release() 
     shares = {}
     for resolve in ("full", {"sigmas": 2}, {"sigmas": 4}):
         plan = tt.Plan(spine, tt.Unit("row", neighbours="add-remove"), tt.Loss(rho=2), resolve=resolve)
-        rows = measure_errors(plan.release(truth, testing_key=bytes(32)), counts)
+        rows = measure_errors(tt.make_release(plan, truth, tt.RunOptions(testing_key=bytes(32))), counts)
         shares[str(resolve)] = [row.resolved for row in rows]
     assert shares["full"] == [1.0] * 7
     for resolved in (shares["{'sigmas': 2}"], shares["{'sigmas': 4}"]):

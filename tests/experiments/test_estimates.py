@@ -90,7 +90,7 @@ def test_lower_error_is_what_a_release_has() -> None:
     codes = np.array([f"{a}{b}" for a in "xyz" for b in range(9)])
     rows = {name: codes[leaf] for name, leaf in zip(spine.attributes, leaves, strict=True)} | {"count": count}
     plan = plan_of(table, LOWER)
-    release = plan.release(pa.table(rows), count="count", testing_key=bytes(32))
+    release = tt.make_release(plan, pa.table(rows), tt.RunOptions(count="count", testing_key=bytes(32)))
     key = run_key(Key(bytes(32)), plan.digest, table.truth)
     _, again, cost, measurements = with_estimates(table, plan, key)
     assert again == measure_errors(release, table.truth)

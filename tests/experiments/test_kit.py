@@ -73,7 +73,7 @@ def test_a_release_of_counts_is_the_release_of_their_table() -> None:
     rows = pa.table({"origin": [o for o, _ in ends], "destination": [d for _, d in ends], "count": [90, 8, 300, 2]})
     table = Table.between("few", "Few", places, rows)
     plan = Plan(table.spine, TRIP, Loss(epsilon=1, delta=1e-8), margins="none")
-    whole = plan.release(rows, count="count", testing_key=key("few"))
+    whole = tt.make_release(plan, rows, tt.RunOptions(count="count", testing_key=key("few")))
     found = release(plan, table, key("few"))
     assert np.array_equal(found.nodes, whole.nodes)
     assert found.count.tolist() == whole.count.tolist()

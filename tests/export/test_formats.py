@@ -27,7 +27,9 @@ RANKING = Format("ranking", "a ranking for newspapers: the largest count first",
 def folder(tmp_path: Path) -> Path:
     towns = tt.Hierarchy.flat(["A", "B", "C"], level="town")
     plan = tt.Plan(tt.Spine(["town"], {"town": towns}), tt.Unit("person", neighbours="replace"), tt.Loss(rho=100))
-    release = plan.release(pa.table({"town": ["A"] + ["B"] * 50 + ["C"] * 20}), testing_key=bytes(32))
+    release = tt.make_release(
+        plan, pa.table({"town": ["A"] + ["B"] * 50 + ["C"] * 20}), tt.RunOptions(testing_key=bytes(32))
+    )
     release.save(tmp_path / "release")
     return tmp_path / "release"
 

@@ -58,7 +58,7 @@ def as_private(release: tt.Release) -> tt.Release:
 
 
 def released(unit: tt.Unit, **options: Any) -> tt.Release:
-    return as_private(plan(unit, **options).release(RECORDS, testing_key=KEY))
+    return as_private(tt.make_release(plan(unit, **options), RECORDS, tt.RunOptions(testing_key=KEY)))
 
 
 def words(*files: Path) -> str:
@@ -151,7 +151,7 @@ def test_a_page_of_exact_numbers_says_that_they_carry_no_noise(tmp_path: Path) -
     assert regions["lower"].to_pylist() == regions["count"].to_pylist() == [450, 450]
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
     alone = tt.Plan(spine, one(), LOSS, facts={"place.region": tt.Fact(invariant=True)})
-    made = as_private(alone.release(RECORDS, testing_key=KEY))
+    made = as_private(tt.make_release(alone, RECORDS, tt.RunOptions(testing_key=KEY)))
     assert "They carry no noise" in site(made, tmp_path / "regions", level="region")
     assert "They carry no noise" not in site(made, tmp_path / "towns", level="town")
 
@@ -172,9 +172,9 @@ def test_a_mutual_friendship_has_a_factor_of_its_own(directed: bool, tmp_path: P
     people = pa.table({"id": [str(at) for at in range(20)]})
     ends = [(at, (at + step) % 20) for at in range(20) for step in (1, 2)]
     edges = pa.table({"source": [str(a) for a, _ in ends], "target": [str(b) for _, b in ends]})
-    made = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 4, directed=directed)
+    made = tt.degree_plan("edge", "add-remove", tt.Loss(epsilon=1), 4, directed=directed)
     graph = tt.Graph(people, edges, relation="edge", directed=directed)
-    text = site(as_private(made.release(graph, testing_key=KEY)), tmp_path / "site")
+    text = site(as_private(tt.make_release(made, graph, tt.RunOptions(testing_key=KEY))), tmp_path / "site")
     assert "factor of at most 2.72" in text
     assert ("the odds about both change by a factor of at most 7.39" in text) is directed
     assert "neither is a person with several edges as a whole" in text
@@ -184,7 +184,9 @@ def test_a_mutual_friendship_has_a_factor_of_its_own(directed: bool, tmp_path: P
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of at most three of the ten records of each customer."""
     out = tmp_path_factory.mktemp("limited") / "release"
-    plan(one("add-remove", id="who", contributions=3), title="Orders").release(RECORDS, testing_key=KEY).save(out)
+    tt.make_release(
+        plan(one("add-remove", id="who", contributions=3), title="Orders"), RECORDS, tt.RunOptions(testing_key=KEY)
+    ).save(out)
     return out
 
 
@@ -303,11 +305,11 @@ def test_the_open_class_reads_or_more_everywhere(
 
 def test_a_share_of_one_is_refused_if_one_stands_for_more() -> None:
     sizes = tt.GroupSizes.from_rows(SEX, np.zeros(10, np.int64), np.arange(10) % 3, largest=1)
-    made = tt.GroupTablePlan.make(
+    made = tt.group_plan(
         SEX, 1, tt.GroupUnit("person", event="join-leave"), tt.Loss(epsilon=1), rows="groups", number=10
     )
     with pytest.raises(QueryError, match="sizes of 1 and more are counted together"):
-        tt.GroupTables(made.release(sizes, testing_key=KEY)).share_of_one()
+        tt.GroupTables(tt.make_release(made, sizes, tt.RunOptions(testing_key=KEY))).share_of_one()
 
 
 def test_degrees_after_a_projection_leave_open_what_they_cannot_bound(
@@ -362,7 +364,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spine = tt.Spine(["code"], {"code": tt.Hierarchy.flat(codes)})
     rows = pa.table({"code": codes, "n": [1] * 290 + [400] * 10})
     made = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=0.05))
-    release = made.release(rows, count="n", testing_key=KEY)
+    release = tt.make_release(made, rows, tt.RunOptions(count="n", testing_key=KEY))
     table = release.by("code")
     count, lower, upper = (np.asarray(table[name]) for name in ("count", "lower", "upper"))
     assert ((count < lower) | (count > upper)).any(), "or there is nothing to be marked"

@@ -224,7 +224,9 @@ def verdict(case: Case, folder: Path | None) -> str:
     try:
         plan = case.plan()
         key = case.number.to_bytes(32, "little")
-        release = plan.release(case.table, before_measuring=lambda: charged.append(1), testing_key=key, threads=1)
+        release = tt.make_release(
+            plan, case.table, tt.RunOptions(before_measuring=lambda: charged.append(1), testing_key=key, threads=1)
+        )
     except TreetopError as problem:
         if charged:
             raise AssertionError("refused after it was charged") from problem

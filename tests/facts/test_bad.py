@@ -90,7 +90,9 @@ def publish(folder: Path, facts: str, plan: str = PLAN) -> None:
     (folder / "plan.toml").write_text(f"{plan}[facts]\n{facts}\n")
     ledger = tt.Ledger.create(folder / "ledger.db", loss=tt.Loss(epsilon=5, delta=1e-5), datasets=("people",))
     try:
-        tt.publish(folder / "plan.toml", folder / "people.csv", folder / "out", ledger=ledger, dataset="people")
+        tt.publish(
+            folder / "plan.toml", folder / "people.csv", folder / "out", tt.RunOptions(ledger=ledger, dataset="people")
+        )
     finally:
         made = (folder / "out").exists()
         assert len(ledger.entries("people")) == made

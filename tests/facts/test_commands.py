@@ -162,7 +162,9 @@ def test_advice_keeps_facts_and_says_what_it_left_out(folder: Path) -> None:
     assert "Other spines were left out, since they cannot keep the facts. The first of them:" in told.out
     advised = tomllib.loads((folder / "advised.toml").read_text())
     assert "place.region" not in advised["loss"]["split"] and "place.town" in advised["loss"]["split"]
-    released = tt.read_plan(folder / "advised.toml").plan.release(folder / "pupils.csv", columns={"place": "town"})
+    released = tt.make_release(
+        tt.read_plan(folder / "advised.toml").plan, folder / "pupils.csv", tt.RunOptions(columns={"place": "town"})
+    )
     assert {row["place.region"]: row["count"] for row in released.by("place.region").to_pylist()} == EXACT
 
 
@@ -271,7 +273,7 @@ def test_estimates_are_clipped_at_bounds_that_the_noise_passes() -> None:
     table = pa.table({"place": ["a"] * 10 + ["b"] * 15 + ["c"] * 5})
     passed = 0
     for number in range(8):
-        release = plan.release(table, testing_key=bytes([number]) * 32, keep_measurements=True)
+        release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes([number]) * 32, keep_measurements=True))
         found = {row["place"]: row["estimate"] for row in release.estimates("place").to_pylist()}
         assert 9 <= found["a"] <= 11 and 0 <= found["b"] <= 20
         passed += found["a"] in (9, 11)

@@ -136,10 +136,10 @@ def test_a_table_that_contradicts_a_fact_is_refused_before_anything_is_charged(f
     ledger, private = ledger_of(folder), folder / "people.csv"
     private.write_text(private.read_text() + "A2,f\n")
     with pytest.raises(FactError, match=r"'A' has 5 records where the fact says 4\. Nothing was measured or charged"):
-        read(folder).plan.release(private, ledger=ledger, dataset="people")
+        tt.make_release(read(folder).plan, private, tt.RunOptions(ledger=ledger, dataset="people"))
     private.write_text(private.read_text().replace("A2,f\nB1", "A2,m\nB1").removesuffix("A2,f\n"))
     with pytest.raises(FactError, match=r"1 records are in cells that are impossible, such as .*'A2', sex 'm'"):
-        read(folder).plan.release(private, ledger=ledger, dataset="people")
+        tt.make_release(read(folder).plan, private, tt.RunOptions(ledger=ledger, dataset="people"))
     assert not ledger.entries("people")
 
 
@@ -150,7 +150,7 @@ def test_a_plan_can_keep_a_fact_whatever_the_table_says(folder: Path) -> None:
     private = folder / "people.csv"
     private.write_text(private.read_text() + "A2,m\nA2,m\nA2,m\nB1,f\n")
     ledger, plan = ledger_of(folder), read(folder, unchecked).plan
-    release = plan.release(private, ledger=ledger, dataset="people")
+    release = tt.make_release(plan, private, tt.RunOptions(ledger=ledger, dataset="people"))
     assert release.by("place.state", intervals=False).to_pylist() == [
         {"place.state": "A", "count": 4},
         {"place.state": "B", "count": 3},
@@ -164,7 +164,9 @@ def test_contradicting_facts_are_refused_when_the_plan_is_read_and_no_ledger_is_
     (folder / "dwellings.csv").write_text("county,count\nB1,2\n")
     ledger = ledger_of(folder)
     with pytest.raises(FactError, match=r"these cannot all be true: place\.state .*; place\.county"):
-        tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", ledger=ledger, dataset="people")
+        tt.publish(
+            folder_plan(folder), folder / "people.csv", folder / "out", tt.RunOptions(ledger=ledger, dataset="people")
+        )
     assert not ledger.entries("people") and not (folder / "out").exists()
 
 
@@ -175,7 +177,9 @@ def folder_plan(folder: Path) -> Path:
 
 
 def test_a_release_with_facts_goes_the_whole_way(folder: Path) -> None:
-    published = tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", testing_key=bytes(32))
+    published = tt.publish(
+        folder_plan(folder), folder / "people.csv", folder / "out", tt.RunOptions(testing_key=bytes(32))
+    )
     assert all(verdict.verified for verdict in tt.check(folder / "out"))
     card = published.release.card
     assert [fact["table"] for fact in card["facts"]] == ["place.state", "place.county", "place.county * sex"]
@@ -188,7 +192,7 @@ def test_a_release_with_facts_goes_the_whole_way(folder: Path) -> None:
 
 
 def test_check_finds_a_count_that_contradicts_a_fact(folder: Path) -> None:
-    tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", testing_key=bytes(32))
+    tt.publish(folder_plan(folder), folder / "people.csv", folder / "out", tt.RunOptions(testing_key=bytes(32)))
     release = tt.Release.load(folder / "out")
     moved = release.count.copy()
     moved[0] += 1
@@ -204,11 +208,14 @@ def test_exact_counts_are_not_compared_with_tables_whose_neighbours_all_have_oth
         read(folder, facts, adding)
     plan = read(folder, facts.replace(" }", ", unchecked = true }"), adding).plan
     assert plan.levels[1].is_exact
-    assert "neighbours" not in plan.release(folder / "people.csv", testing_key=bytes(32)).card["protects"]
+    assert (
+        "neighbours"
+        not in tt.make_release(plan, folder / "people.csv", tt.RunOptions(testing_key=bytes(32))).card["protects"]
+    )
 
 
 def test_a_card_says_that_neighbours_agree_with_what_was_compared(folder: Path) -> None:
-    card = read(folder).plan.release(folder / "people.csv", testing_key=bytes(32)).card
+    card = tt.make_release(read(folder).plan, folder / "people.csv", tt.RunOptions(testing_key=bytes(32))).card
     assert card["protects"].endswith(
         "Only tables that agree with what is public of place state, place county × sex are neighbours."
     )
@@ -219,7 +226,7 @@ def test_a_plan_without_facts_has_as_many_leaves_as_it_likes() -> None:
     spine = tt.Spine([f"{name}.{level}" for level in trees["a0"].levels for name in trees], trees)
     plan = tt.Plan(spine, tt.Unit("person", 1, "replace"), tt.Loss(epsilon=50, delta=1e-6))
     table = pa.table({name: ["0001"] * 5 for name in trees})
-    assert spine.leaves > 2**64 and plan.release(table, testing_key=bytes(32)).total == 5
+    assert spine.leaves > 2**64 and tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32))).total == 5
 
 
 FIXED = {

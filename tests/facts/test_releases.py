@@ -157,7 +157,7 @@ def test_a_release_keeps_its_facts(order: str, kind: str, margins: str, repair: 
                 make(order, facts, margins, repair)
             return
         plan = make(order, facts, margins, repair)
-        release = plan.release(as_table(rows), testing_key=bytes([seed]) * 32)
+        release = tt.make_release(plan, as_table(rows), tt.RunOptions(testing_key=bytes([seed]) * 32))
         assert release.total == len(rows["sex"])
         assert_kept(release, facts, rows)
 

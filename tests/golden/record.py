@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treetop import DegreePlan, Graph, Hierarchy, Loss, RegionalPlan, Spine, read_plan
+import treetop as tt
+from treetop import Graph, Hierarchy, Loss, Spine, read_plan
 from treetop.cli import main
 from treetop.counts.graph_reader import Cleaning
 from treetop.counts.reading import read_counts
@@ -227,8 +228,8 @@ def _degrees() -> Digests:
     relations: tuple[str, ...] = ("edge", "user-out", "node")
     for relation in relations:
         form: Any = "histogram" if relation == "user-out" else "cumulative"
-        plan = DegreePlan(relation, "add-remove", LOSS, 30, form)
-        released = plan.release(_graph(relation), testing_key=SECRET)
+        plan = tt.degree_plan(relation, "add-remove", LOSS, 30, form)
+        released = tt.make_release(plan, _graph(relation), tt.RunOptions(testing_key=SECRET))
         number = np.zeros(31, np.int64)
         number[released.nodes[0]] = released.count
         table = {"degree": list(range(31)), "people": number.tolist(), "cumulative": number.cumsum().tolist()}
@@ -238,8 +239,8 @@ def _degrees() -> Digests:
 
 def _regional() -> Digests:
     places = Hierarchy.from_table(EXAMPLES / "graph" / "places.csv", ["region", "town"])
-    plan = RegionalPlan(places, 30, "edge", LOSS)
-    released = plan.release(_graph("edge"), columns={"place": "town"}, testing_key=SECRET)
+    plan = tt.regional_degree_plan(places, 30, "edge", LOSS)
+    released = tt.make_release(plan, _graph("edge"), tt.RunOptions(columns={"place": "town"}, testing_key=SECRET))
     found: Digests = {}
     degree, town = released.nodes
     for level in ("total", "region", "town"):

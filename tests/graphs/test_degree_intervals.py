@@ -51,7 +51,7 @@ def misses(plan: tt.DegreePlan, graph: Graph) -> NDArray[np.bool_]:
     found = []
     for seed in range(RUNS):
         secret = seed.to_bytes(32, "big")
-        release = plan.release(graph, testing_key=secret)
+        release = tt.make_release(plan, graph, tt.RunOptions(testing_key=secret))
         truth = derived(plan.histogram(plan.bounded_degrees(nodes, edges, Gate(secret).choice("order"))))
         ends = bounds(DegreeTables(release))
         found.append([not low - 1e-9 <= true <= high + 1e-9 for true, (low, high) in zip(truth, ends, strict=True)])
@@ -65,7 +65,7 @@ def test_intervals_of_means_quantiles_and_shares_hold_as_often_as_they_say(
 ) -> None:
     """Of 100 at 80 %, 20 % may miss, with a standard deviation of 4 %: four of those are allowed."""
     graph = Graph(PEOPLE, EDGES, relation, degree_bound=90 if relation == "node" else None)
-    plan = tt.DegreePlan(relation, "add-remove", tt.Loss(rho=2), LARGEST, form, degree=degree)
+    plan = tt.degree_plan(relation, "add-remove", tt.Loss(rho=2), LARGEST, form, degree=degree)
     assert misses(plan, graph).mean(axis=0).max() < 0.2 + 4 * 0.04
 
 
@@ -78,14 +78,14 @@ def test_intervals_without_the_noise_of_the_number_of_people_are_found(monkeypat
 
     monkeypatch.setattr(cells.MeasuredCells, "people_of", careless)
     monkeypatch.setattr(cells, "sum_margin", lambda law, number, risk: law.quantile(1 - risk))
-    plan = tt.DegreePlan("node", "add-remove", tt.Loss(rho=2), LARGEST)
+    plan = tt.degree_plan("node", "add-remove", tt.Loss(rho=2), LARGEST)
     missed = misses(plan, Graph(PEOPLE, EDGES, "node", degree_bound=90)).mean(axis=0)
     assert missed[0] > 0.2 + 4 * 0.04
 
 
 def test_derived_tables_have_intervals_by_place_and_a_picture(tmp_path: Path) -> None:
-    plan = tt.RegionalPlan(tt.Hierarchy.flat(["east", "west"]), LARGEST, "edge", tt.Loss(rho=1))
-    release = plan.release(Graph(PEOPLE, EDGES, "edge"), testing_key=bytes(32))
+    plan = tt.regional_degree_plan(tt.Hierarchy.flat(["east", "west"]), LARGEST, "edge", tt.Loss(rho=1))
+    release = tt.make_release(plan, Graph(PEOPLE, EDGES, "edge"), tt.RunOptions(testing_key=bytes(32)))
     tables = DegreeTables.of(release)
     for table in (
         tables.table("mean-degree", "place"),
@@ -110,7 +110,7 @@ def test_derived_tables_have_intervals_by_place_and_a_picture(tmp_path: Path) ->
     ],
 )
 def test_what_cannot_be_derived_is_refused(arguments: dict[str, Any], about: str) -> None:
-    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(rho=1), LARGEST, confidence=None)
-    release = plan.release(Graph(PEOPLE, EDGES, "edge"), testing_key=bytes(32))
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(rho=1), LARGEST, confidence=None)
+    release = tt.make_release(plan, Graph(PEOPLE, EDGES, "edge"), tt.RunOptions(testing_key=bytes(32)))
     with pytest.raises(QueryError, match=about):
         DegreeTables(release).table(**arguments)

@@ -23,8 +23,8 @@ from treetop.errors import IncompletePlan, PlanError, PlanFileError, QueryError,
 from treetop.ledger import unit_text
 from treetop.noise.sum_noise import sum_margins
 from treetop.plan.file import describe_plan, read_plan
-from treetop.plan.graphs.degrees import PureDegreePlan
-from treetop.plan.graphs.regional import PureRegionalPlan
+from treetop.plan.graphs.degrees import DegreePlan
+from treetop.plan.graphs.regional import RegionalPlan
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.workload import Exact, PassThrough
 from treetop.privacy.relation import GraphRules, GraphUnit, unit_of
@@ -142,14 +142,14 @@ def add_tables(text: str) -> str:
 
 def test_a_plan_is_the_same_from_a_file_and_in_python_and_so_are_its_numbers(write: Write) -> None:
     graph = Graph(GRAPH / "nodes.csv", GRAPH / "edges.csv", "edge")
-    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1, delta=1e-8), 20, title="Friends")
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(epsilon=1, delta=1e-8), 20, title="Friends")
     file = tt.read_plan(write(WHOLE))
     assert isinstance(file.plan, tt.DegreePlan) and file.plan.digest == plan.digest
-    one, other = (made.release(graph, testing_key=KEY) for made in (plan, file.plan))
+    one, other = (tt.make_release(made, graph, tt.RunOptions(testing_key=KEY)) for made in (plan, file.plan))
     assert one.table().equals(other.table())
-    assert isinstance(read_plan(write(WHOLE)).plan, PureDegreePlan)
+    assert isinstance(read_plan(write(WHOLE)).plan, DegreePlan)
     regional = tt.read_plan(write(WHOLE + PLACE)).plan
-    assert isinstance(regional, tt.RegionalPlan) and isinstance(regional, PureRegionalPlan)
+    assert isinstance(regional, tt.RegionalPlan) and isinstance(regional, RegionalPlan)
     assert [level.name for level in regional.levels] == ["total", "degree", "place.region", "place.town"]
 
 
@@ -170,7 +170,7 @@ def test_the_commands_take_it(write: Write, tmp_path: Path) -> None:
     edges = GraphUnit(unit_of("edge", "add-remove"), GraphRules("edge", directed=True))
     assert unit_text(read_plan(path).plan.unit) == unit_text(edges)
     with pytest.raises(tt.errors.Refusal):
-        tt.publish(path, out=tmp_path / "second", ledger=ledger, dataset="friends")
+        tt.publish(path, options=tt.RunOptions(ledger=ledger, dataset="friends"), out=tmp_path / "second")
     rows = json.loads(run("query", out, "--by", "place.region", "--json"))
     assert "lower" in json.dumps(rows)
     assert int(run("query", out, "degree=03", "region=Zilina").strip()) >= 0
@@ -233,10 +233,10 @@ def test_what_is_only_for_the_top_down_refuses_it(write: Write, tmp_path: Path) 
     with pytest.raises(PlanError, match="measured all at once"):
         tt.Release.load(tmp_path / "release").estimates()
     with pytest.raises(PlanError, match="degrees are those of a graph"):
-        tt.read_plan(path).plan.release(pa.table({"degree": ["01"]}))
+        tt.make_release(tt.read_plan(path).plan, pa.table({"degree": ["01"]}))
     dropping = Graph(GRAPH / "nodes.csv", GRAPH / "edges.csv", "edge", policies=Policies("drop"))
     with pytest.raises(PlanError, match="which edges are dropped"):
-        tt.read_plan(path).plan.release(dropping)
+        tt.make_release(tt.read_plan(path).plan, dropping)
 
 
 def forge(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
@@ -291,7 +291,7 @@ def misses(plan: tt.DegreePlan, graph: Graph, runs: int = 300) -> NDArray[np.boo
     """Whether the interval of each degree (column) misses the truth, run by run (row)."""
     found = []
     for seed in range(runs):
-        release = plan.release(graph, testing_key=seed.to_bytes(32, "big"))
+        release = tt.make_release(plan, graph, tt.RunOptions(testing_key=seed.to_bytes(32, "big")))
         bounds = [release.interval(degree=str(degree)) for degree in range(len(TRUTH))]
         found.append([not lower <= true <= upper for true, (lower, upper) in zip(TRUTH, bounds, strict=True)])
     return np.array(found)
@@ -312,7 +312,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(relation: Any, form: Any,
     Noise is whole, so that intervals hold a little more often than stated, and those that end at zero more often still.
     """
     graph = Graph(PEOPLE, EDGES, relation, contributions=9 if relation == "user-out" else None)
-    plan = tt.DegreePlan(relation, "add-remove", loss, 5, form, confidence=0.8)
+    plan = tt.degree_plan(relation, "add-remove", loss, 5, form, confidence=0.8)
     missed = misses(plan, graph).mean(axis=0)
     assert missed.max() < 0.2 + 4 * 0.023 and missed[1:5].min() > 0.02
 
@@ -321,7 +321,7 @@ def test_intervals_with_too_little_risk_are_found(monkeypatch: pytest.MonkeyPatc
     """The fault: bounds of one draw where a count is the difference of two."""
     right = sum_margins
     monkeypatch.setattr(cells, "sum_margins", lambda law, draws, risk: right(law, np.minimum(draws, 1), risk))
-    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(rho=0.05), 5, confidence=0.8)
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(rho=0.05), 5, confidence=0.8)
     missed = misses(plan, Graph(PEOPLE, EDGES, "edge")).mean(axis=0)
     assert missed[1:5].mean() > 0.2 + 4 * 0.012  # of 1,200
 
@@ -330,9 +330,9 @@ def test_intervals_of_regions_sums_and_other_confidences(write: Write) -> None:
     file = tt.read_plan(write(WHOLE + PLACE))
     graph = file.table(str(GRAPH / "edges.csv"))
     truth = file.plan.counts(graph, file.columns)
-    release = file.plan.release(graph, columns=file.columns, testing_key=KEY)
-    loud = tt.RegionalPlan(file.plan.spine.attributes["place"], 20, "edge", tt.Loss(rho=10**8))
-    known = loud.release(graph, columns=file.columns, testing_key=KEY)
+    release = tt.make_release(file.plan, graph, tt.RunOptions(columns=file.columns, testing_key=KEY))
+    loud = tt.regional_degree_plan(file.plan.spine.attributes["place"], 20, "edge", tt.Loss(rho=10**8))
+    known = tt.make_release(loud, graph, tt.RunOptions(columns=file.columns, testing_key=KEY))
     for region in release.spine.trees[1].codes[0].to_pylist():
         within = [release.interval(p, **{"place.region": region, "degree": "03"}) for p in (0.5, 0.95, 0.999)]
         assert all(one.lower >= two.lower and one.upper <= two.upper for one, two in pairwise(within))
@@ -346,14 +346,14 @@ def test_intervals_of_regions_sums_and_other_confidences(write: Write) -> None:
 
 
 def test_what_is_written_of_a_plan_without_a_file_is_a_plan(write: Write) -> None:
-    plan = tt.DegreePlan("node", "replace", tt.Loss(rho=1), 9, "histogram", False, title="From Python")
+    plan = tt.degree_plan("node", "replace", tt.Loss(rho=1), 9, "histogram", False, title="From Python")
     text = add_tables(describe_plan(plan))
     assert read_plan(write(text)).plan.digest == plan.digest
 
 
 def test_cumulative_degrees_their_intervals_means_and_quantiles(write: Write, tmp_path: Path) -> None:
     path, out = write(WHOLE + PLACE), tmp_path / "release"
-    release = tt.publish(path, out=out, testing_key=KEY).release
+    release = tt.publish(path, options=tt.RunOptions(testing_key=KEY), out=out).release
     tables = DegreeTables.of(release)
     at_most = tables.cumulative().to_pydict()
     assert at_most["people"][-1] == at_most["lower"][-1] == at_most["upper"][-1] == 1_200

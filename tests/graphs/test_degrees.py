@@ -15,7 +15,7 @@ import pytest
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop import DegreePlan, Graph, RegionalPlan
+from treetop import Graph
 from treetop.counts.graph_reader import Cleaning, Edges
 from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import measure as workload
@@ -48,7 +48,9 @@ def network() -> SocialNetwork:
 @pytest.mark.parametrize("relation", ["edge", "user-out"])
 def test_with_hardly_any_noise_the_out_degrees_are_those_of_the_graph(relation: Any, form: Form) -> None:
     star = replace(STAR, relation=relation, contributions=9 if relation == "user-out" else None)
-    release = DegreePlan(relation, "add-remove", EXACT, 3, form).release(star, testing_key=KEY)
+    release = tt.make_release(
+        tt.degree_plan(relation, "add-remove", EXACT, 3, form), star, tt.RunOptions(testing_key=KEY)
+    )
     assert number_of(release) == [4, 1, 0, 1]
     assert release.total == 6 and "the number of people: who is in the graph is public" in release.card["exact"][0]
     assert release.table().column_names == ["degree", "count", "lower", "upper"]
@@ -61,24 +63,26 @@ def test_in_out_and_total_degrees_are_those_of_the_graph(relation: Any) -> None:
     numbers = {}
     for degree in ("out", "in", "total"):
         cut = 9 if relation == "user-out" and degree != "out" else None
-        plan = DegreePlan(relation, "add-remove", EXACT, 5, degree=degree, contributions=cut)
-        release = plan.release(star, testing_key=KEY)
+        plan = tt.degree_plan(relation, "add-remove", EXACT, 5, degree=degree, contributions=cut)
+        release = tt.make_release(plan, star, tt.RunOptions(testing_key=KEY))
         numbers[degree] = number_of(release)
         assert {"out": "go out", "in": "come in", "total": "all edges"}[degree] in release.card["mechanism"]["name"]
     assert numbers == {"out": [4, 1, 0, 0, 1, 0], "in": [1, 5, 0, 0, 0, 0], "total": [1, 3, 1, 0, 0, 1]}
 
 
 def test_a_degree_that_is_said_though_it_is_usual_makes_no_other_plan() -> None:
-    said = DegreePlan("edge", "add-remove", EXACT, 3, degree="out")
-    assert said.digest == DegreePlan("edge", "add-remove", EXACT, 3).digest
-    assert said.digest != DegreePlan("edge", "add-remove", EXACT, 3, degree="in").digest
+    said = tt.degree_plan("edge", "add-remove", EXACT, 3, degree="out")
+    assert said.digest == tt.degree_plan("edge", "add-remove", EXACT, 3).digest
+    assert said.digest != tt.degree_plan("edge", "add-remove", EXACT, 3, degree="in").digest
 
 
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 def test_under_node_degrees_are_those_that_the_projection_leaves(form: Form) -> None:
     path = pa.table({"source": [0, 0, 0, 0], "target": [1, 2, 3, 4]})
     graph = Graph(pa.table({"id": range(6)}), path, "node", directed=False, degree_bound=9)
-    release = DegreePlan("node", "add-remove", EXACT, 2, form, directed=False).release(graph, testing_key=KEY)
+    release = tt.make_release(
+        tt.degree_plan("node", "add-remove", EXACT, 2, form, directed=False), graph, tt.RunOptions(testing_key=KEY)
+    )
     assert number_of(release) == [3, 2, 1]
     assert not any("number of people" in told for told in release.card["exact"])
 
@@ -90,8 +94,8 @@ def test_released_numbers_are_whole_not_negative_and_of_all_people_where_those_a
 ) -> None:
     graph = Graph(network.nodes, network.edges, relation, contributions=20 if relation == "user-out" else None,
                   degree_bound=10_000 if relation == "node" else None)  # fmt: skip
-    plan = DegreePlan(relation, "add-remove", tt.Loss(rho=0.01), 30, form)
-    release = plan.release(graph)
+    plan = tt.degree_plan(relation, "add-remove", tt.Loss(rho=0.01), 30, form)
+    release = tt.make_release(plan, graph)
     assert release.count.dtype == np.int64 and release.count.min() > 0
     if relation != "node":
         assert release.total == 800
@@ -100,9 +104,9 @@ def test_released_numbers_are_whole_not_negative_and_of_all_people_where_those_a
 
 def test_noise_is_fresh_unless_a_test_fixes_it(network: SocialNetwork) -> None:
     graph = Graph(network.nodes, network.edges, "edge")
-    plan = DegreePlan("edge", "add-remove", tt.Loss(rho=0.001), 30)
-    fixed = [number_of(plan.release(graph, testing_key=KEY)) for _ in range(2)]
-    fresh = [number_of(plan.release(graph)) for _ in range(2)]
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(rho=0.001), 30)
+    fixed = [number_of(tt.make_release(plan, graph, tt.RunOptions(testing_key=KEY))) for _ in range(2)]
+    fresh = [number_of(tt.make_release(plan, graph)) for _ in range(2)]
     assert fixed[0] == fixed[1] and fresh[0] != fresh[1]
 
 
@@ -118,11 +122,11 @@ def test_no_noise_is_drawn_before_the_loss_is_charged(monkeypatch: pytest.Monkey
         raise LossError("spent")
 
     monkeypatch.setattr(workload, "NoiseStream", Stream)
-    plan = DegreePlan("edge", "add-remove", EXACT, 3)
+    plan = tt.degree_plan("edge", "add-remove", EXACT, 3)
     with pytest.raises(LossError, match="spent"):
-        plan.release(STAR, before_measuring=refuse)
+        tt.make_release(plan, STAR, tt.RunOptions(before_measuring=refuse))
     assert seen == []
-    plan.release(STAR, before_measuring=lambda: seen.append("charged"))
+    tt.make_release(plan, STAR, tt.RunOptions(before_measuring=lambda: seen.append("charged")))
     assert seen == ["charged", "noise"]
 
 
@@ -135,7 +139,7 @@ def test_no_noise_is_drawn_before_the_loss_is_charged(monkeypatch: pytest.Monkey
     ],
 )
 def test_a_plan_says_what_it_protects_and_at_what_loss(relation: Any, neighbours: Any, about: str) -> None:
-    told = DegreePlan(relation, neighbours, tt.Loss(epsilon=0.5), 3).sentence()
+    told = tt.degree_plan(relation, neighbours, tt.Loss(epsilon=0.5), 3).sentence()
     assert f'The neighbour relation is "{relation}"' in told and about in told
     assert told.endswith("Pure differential privacy with epsilon 0.5; Laplace noise.")
 
@@ -153,23 +157,23 @@ def test_a_plan_says_what_it_protects_and_at_what_loss(relation: Any, neighbours
 def test_a_plan_that_makes_no_sense_is_refused(options: dict[str, Any], about: str) -> None:
     given: dict[str, Any] = {"relation": "edge", "neighbours": "add-remove", "loss": EXACT, "largest": 3}
     with pytest.raises(PlanError, match=about):
-        DegreePlan(**{**given, **options})
+        tt.degree_plan(**{**given, **options})
 
 
 def test_a_graph_of_the_other_kind_and_one_without_nodes_are_refused() -> None:
-    plan = DegreePlan("edge", "add-remove", EXACT, 3, directed=False)
+    plan = tt.degree_plan("edge", "add-remove", EXACT, 3, directed=False)
     with pytest.raises(PlanError, match="do not agree"):
-        plan.release(STAR)
+        tt.make_release(plan, STAR)
     nodes = STAR.read_nodes([])
     with pytest.raises(PlanError, match="do not agree"):
         measure_degrees(plan, nodes, STAR.read_edges(nodes))
     promised = replace(STAR, relation="node", degree_bound=9)
     with pytest.raises(PlanError, match="made for the relation 'edge', and the graph's is 'node'"):
-        DegreePlan("edge", "add-remove", EXACT, 3).release(promised)
+        tt.make_release(tt.degree_plan("edge", "add-remove", EXACT, 3), promised)
     nobody = Graph(pa.table({"id": pa.array([], pa.string())}), pa.table({"source": pa.array([], pa.string()),
                    "target": pa.array([], pa.string())}), "edge")  # fmt: skip
     with pytest.raises(DataError, match="no nodes"):
-        DegreePlan("edge", "add-remove", EXACT, 3).release(nobody)
+        tt.make_release(tt.degree_plan("edge", "add-remove", EXACT, 3), nobody)
 
 
 @pytest.mark.parametrize(
@@ -192,17 +196,19 @@ def test_the_number_of_people_is_not_told_exactly_where_an_exchange_may_change_i
     database.close()
     edges = pa.table({"source": ["a"], "target": ["b"]})
     graph = Graph(select(file), edges, "node", degree_bound=3)
-    plan = DegreePlan("node", "replace", EXACT, 3)
+    plan = tt.degree_plan("node", "replace", EXACT, 3)
     spent: list[str] = []
     with pytest.raises(PlanError, match=r"number of people would be released without noise.*add-remove"):
-        plan.release(graph, before_measuring=lambda: spent.append("charged"))
+        tt.make_release(plan, graph, tt.RunOptions(before_measuring=lambda: spent.append("charged")))
     nodes = graph.read_nodes([])
     with pytest.raises(PlanError, match="neighbours may differ in it"):
         measure_degrees(plan, nodes, graph.read_edges(nodes), lambda: spent.append("charged"))
     assert not spent
-    loose = DegreePlan("node", "add-remove", EXACT, 3)
-    assert isinstance(loose.levels[0].how, PassThrough) and loose.release(graph, testing_key=KEY).total in (2, 3)
-    assert plan.release(replace(graph, nodes=file), testing_key=KEY).total == 3
+    loose = tt.degree_plan("node", "add-remove", EXACT, 3)
+    assert isinstance(loose.levels[0].how, PassThrough) and tt.make_release(
+        loose, graph, tt.RunOptions(testing_key=KEY)
+    ).total in (2, 3)
+    assert tt.make_release(plan, replace(graph, nodes=file), tt.RunOptions(testing_key=KEY)).total == 3
 
 
 @pytest.mark.parametrize("relation", ["edge", "user-out"])
@@ -210,8 +216,8 @@ def test_degrees_by_region_add_up_at_every_level(network: SocialNetwork, relatio
     places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
     graph = Graph(network.nodes, network.edges, relation, contributions=20 if relation == "user-out" else None,
                   cleaning={"town": Cleaning()})  # fmt: skip
-    plan = RegionalPlan(places, 20, relation, tt.Loss(epsilon=1, delta=1e-8), form="histogram")
-    release = plan.release(graph, columns={"place": "town"}, testing_key=KEY)
+    plan = tt.regional_degree_plan(places, 20, relation, tt.Loss(epsilon=1, delta=1e-8), form="histogram")
+    release = tt.make_release(plan, graph, tt.RunOptions(columns={"place": "town"}, testing_key=KEY))
     assert release.total == 800 == sum(release.by("place.region", intervals=False)["count"].to_pylist())
     degrees = release.by("degree", intervals=False).to_pydict()
     for degree, count in zip(degrees["degree"], degrees["count"], strict=True):
@@ -226,12 +232,12 @@ def test_an_edge_of_a_region_has_the_noise_for_both_its_ends_and_costs_the_whole
     form: Any, directed: bool, loss: tt.Loss
 ) -> None:
     places = tt.Hierarchy.flat(["east", "west"])
-    plan = RegionalPlan(places, 9, "edge", loss, directed, form)
-    alone = DegreePlan("edge", "add-remove", loss, 9, form, directed)
+    plan = tt.regional_degree_plan(places, 9, "edge", loss, directed, form)
+    alone = tt.degree_plan("edge", "add-remove", loss, 9, form, directed)
     noise = [level.law for level in plan.core.levels]
     # Two levels share the loss, so each has what the whole graph would have for half of it.
     half = tt.Loss(rho=Fraction(1, 2)) if loss.rho else tt.Loss(epsilon=Fraction(1, 2))
-    assert noise == [DegreePlan("edge", "add-remove", half, 9, form, directed).law] * 2
+    assert noise == [tt.degree_plan("edge", "add-remove", half, 9, form, directed).law] * 2
     assert plan.spent == plan.core.spent == alone.spent == 1
     assert plan.loss == plan.core.loss == loss
     assert plan.sentence() == alone.sentence()
@@ -240,11 +246,15 @@ def test_an_edge_of_a_region_has_the_noise_for_both_its_ends_and_costs_the_whole
 def test_what_a_region_is_said_to_cost_is_what_two_ends_in_it_make_of_the_noise() -> None:
     places = tt.Hierarchy.flat(["east", "west"])
     people = pa.table({"id": range(4), "place": ["east"] * 4})
-    plan = RegionalPlan(places, 3, "edge", EXACT, directed=False, form="histogram")
+    plan = tt.regional_degree_plan(places, 3, "edge", EXACT, directed=False, form="histogram")
     counts = []
     for edges in ([(0, 1)], [(0, 1), (2, 3)]):
         table = pa.table({"source": [a for a, _ in edges], "target": [b for _, b in edges]})
-        counts.append(number_of(plan.release(Graph(people, table, "edge", directed=False), testing_key=KEY)))
+        counts.append(
+            number_of(
+                tt.make_release(plan, Graph(people, table, "edge", directed=False), tt.RunOptions(testing_key=KEY))
+            )
+        )
     change = np.array(counts[1]) - np.array(counts[0])
     assert (
         (np.abs(change).sum(), (change**2).sum())
@@ -256,24 +266,24 @@ def test_what_a_region_is_said_to_cost_is_what_two_ends_in_it_make_of_the_noise(
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_graph_that_a_regional_plan_was_not_made_for_is_refused_before_it_is_read(directed: bool) -> None:
     places = tt.Hierarchy.flat(["east", "west"])
-    plan = RegionalPlan(places, 9, "edge", tt.Loss(rho=1), directed=directed)
+    plan = tt.regional_degree_plan(places, 9, "edge", tt.Loss(rho=1), directed=directed)
     with pytest.raises(PlanError, match="do not agree on whether edges have a direction"):
-        plan.release(Graph("nowhere.csv", "nowhere.csv", "edge", directed=not directed))
+        tt.make_release(plan, Graph("nowhere.csv", "nowhere.csv", "edge", directed=not directed))
     for relation in ("node", None):
         graph = Graph("nowhere.csv", "nowhere.csv", relation, directed=directed)
         with pytest.raises(PlanError, match="made for the relation 'edge', and the graph's is"):
-            plan.release(graph)
+            tt.make_release(plan, graph)
 
 
 def test_regions_are_not_public_under_node_and_what_does_not_fit_is_refused(network: SocialNetwork) -> None:
     places = tt.Hierarchy.from_table(SocialNetwork.places(), ["region", "town"])
     with pytest.raises(PlanError, match="the region of a person is private"):
-        RegionalPlan(places, 9, "node", EXACT)
+        tt.regional_degree_plan(places, 9, "node", EXACT)
     with pytest.raises(PlanError, match="exact accounting is not for degrees"):
-        RegionalPlan(places, 9, "edge", tt.Loss(epsilon=1, delta=1e-8, accounting="exact"))
-    plan = RegionalPlan(places, 9, "edge", EXACT)
+        tt.regional_degree_plan(places, 9, "edge", tt.Loss(epsilon=1, delta=1e-8, accounting="exact"))
+    plan = tt.regional_degree_plan(places, 9, "edge", EXACT)
     with pytest.raises(DataError, match="None is not a leaf region"):
-        plan.release(Graph(network.nodes, network.edges, "edge"), columns={"place": "town"})
+        tt.make_release(plan, Graph(network.nodes, network.edges, "edge"), tt.RunOptions(columns={"place": "town"}))
 
 
 def test_rebalancing_keeps_the_parent_and_reads_nothing_but_noisy_values() -> None:
@@ -308,35 +318,39 @@ def test_rebalancing_with_shares_that_are_none_is_refused(arguments: tuple[Any, 
 
 
 def test_degrees_are_charged_first_and_marked_where_somebody_knows_the_key() -> None:
-    plan = DegreePlan("edge", "add-remove", EXACT, 3)
+    plan = tt.degree_plan("edge", "add-remove", EXACT, 3)
     spent: list[str] = []
-    fixed = plan.release(STAR, before_measuring=lambda: spent.append("charged"), testing_key=KEY)
+    fixed = tt.make_release(
+        plan, STAR, tt.RunOptions(before_measuring=lambda: spent.append("charged"), testing_key=KEY)
+    )
     assert spent == ["charged"] and not fixed.card["private"] and "NOT PRIVATE" in repr(fixed)
-    fresh = plan.release(STAR)
+    fresh = tt.make_release(plan, STAR)
     assert fresh.card["private"] and fresh.card["warning"] is None
     with pytest.raises(PlanError, match="32 bytes"):
-        plan.release(STAR, testing_key=b"short")
+        tt.make_release(plan, STAR, tt.RunOptions(testing_key=b"short"))
 
 
 def test_degrees_by_region_can_be_charged_to_a_ledger_and_are_marked() -> None:
     places = tt.Hierarchy.flat(["n", "s"])
     people = pa.table({"id": ["a", "b"], "place": ["n", "s"]})
     graph = Graph(people, pa.table({"source": ["a"], "target": ["b"]}), "edge")
-    plan = RegionalPlan(places, 3, "edge", EXACT)
+    plan = tt.regional_degree_plan(places, 3, "edge", EXACT)
     spent: list[str] = []
-    fixed = plan.release(graph, before_measuring=lambda: spent.append("charged"), testing_key=KEY)
+    fixed = tt.make_release(
+        plan, graph, tt.RunOptions(before_measuring=lambda: spent.append("charged"), testing_key=KEY)
+    )
     assert spent == ["charged"] and not fixed.card["private"]
-    assert plan.release(graph).card["private"]
+    assert tt.make_release(plan, graph).card["private"]
 
     def overspent() -> None:
         raise Overspent("there is nothing left")
 
     with pytest.raises(Overspent):
-        plan.release(graph, before_measuring=overspent)
+        tt.make_release(plan, graph, tt.RunOptions(before_measuring=overspent))
 
 
 def test_more_people_than_64_bits_sum_are_refused_before_they_are_charged() -> None:
-    plan = DegreePlan("edge", "add-remove", tt.Loss(rho=1), 10**6)
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(rho=1), 10**6)
     spent: list[str] = []
     crowd: Any = type("Crowd", (), {"__len__": lambda _: 2**31, "may_drop": None})()
     none = np.empty(0, np.int32)

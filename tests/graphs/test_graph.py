@@ -77,7 +77,7 @@ def test_ids_may_be_numbers_in_one_table_and_text_in_the_other() -> None:
 def test_a_missing_value_becomes_a_category_and_never_another_row_s_value() -> None:
     plan = tt.Plan(tt.Spine(["town"], {"town": PLACES.select(["town"])}), unit_of("edge", "replace"), tt.Loss(rho=1e6))
     alone = pa.table({"id": ["z"], "town": pa.array([None], pa.string())})
-    release = plan.release(Graph(alone, cleaning=GAPS).node_table(), testing_key=KEY)
+    release = tt.make_release(plan, Graph(alone, cleaning=GAPS).node_table(), tt.RunOptions(testing_key=KEY))
     assert release.table().select(["town", "count"]).to_pylist() == [{"town": "missing", "count": 1}]
 
 
@@ -160,9 +160,13 @@ def test_a_node_without_attributes_stops_a_release_unless_a_rule_says_what_it_is
     columns = {"origin": "source.town", "destination": "target.town"}
     spent: list[bool] = []
     with pytest.raises(DataError, match="the code is missing"):
-        plan.release(Graph(NODES, EDGES, "edge").table(), columns=columns, before_measuring=lambda: spent.append(True))
+        tt.make_release(
+            plan,
+            Graph(NODES, EDGES, "edge").table(),
+            tt.RunOptions(columns=columns, before_measuring=lambda: spent.append(True)),
+        )
     assert not spent
-    plan.release(Graph(NODES, EDGES, "edge", cleaning=GAPS).table(), columns=columns)
+    tt.make_release(plan, Graph(NODES, EDGES, "edge", cleaning=GAPS).table(), tt.RunOptions(columns=columns))
 
 
 def test_an_edge_without_direction_is_counted_once_from_the_group_that_comes_first() -> None:
@@ -183,10 +187,10 @@ def test_under_user_out_a_list_is_truncated_by_itself() -> None:
     spine = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
     plan = tt.Plan(spine, graph.unit("add-remove"), tt.Loss(rho=1e8))
     columns = {"origin": "source.town", "destination": "target.town"}
-    alone = plan.release(graph.table(), columns=columns, testing_key=KEY)
+    alone = tt.make_release(plan, graph.table(), tt.RunOptions(columns=columns, testing_key=KEY))
     assert alone.total == 5
     more = pa.table({"source": [0] * 59 + [1, 2], "target": [*(end for _, end in ends), 0, 0]})
-    beside = plan.release(graph.table(more), columns=columns, testing_key=KEY)
+    beside = tt.make_release(plan, graph.table(more), tt.RunOptions(columns=columns, testing_key=KEY))
     assert beside.total == 7
     assert alone.query(origin="n1") == 5
 
@@ -253,7 +257,7 @@ def test_a_total_that_neighbours_may_differ_in_is_measured(graph: Graph) -> None
 def test_a_total_that_all_neighbours_have_is_exact() -> None:
     plan = tt.Plan(SPINE, Graph(NODES, EDGES, "edge", cleaning=GAPS).unit("replace"), tt.Loss(rho=1))
     assert plan.levels[0].is_exact
-    assert plan.release(plan_table(), columns=COLUMNS, testing_key=KEY).total == EDGES.num_rows
+    assert tt.make_release(plan, plan_table(), tt.RunOptions(columns=COLUMNS, testing_key=KEY)).total == EDGES.num_rows
 
 
 def plan_table() -> Any:
@@ -266,7 +270,9 @@ def test_a_plan_for_another_reading_of_the_graph_is_refused_before_anything_is_s
     plan = tt.Plan(SPINE, Graph(NODES, EDGES, "edge").unit("replace"), tt.Loss(rho=1))
     spent: list[bool] = []
     with pytest.raises(PlanError, match="do not state the same graph|neighbours may differ in it"):
-        plan.release(graph.table(), columns=COLUMNS, before_measuring=lambda: spent.append(True))
+        tt.make_release(
+            plan, graph.table(), tt.RunOptions(columns=COLUMNS, before_measuring=lambda: spent.append(True))
+        )
     assert not spent
 
 
@@ -276,16 +282,16 @@ def test_the_advice_of_the_refusal_leads_out_of_it(tmp_path: Path) -> None:
     kept = tt.Source(file, keep={"year": "2008"})
     spine = tt.Spine(["town"], {"town": PLACES.select(["town"])})
     with pytest.raises(PlanError, match=r"only rows with certain values of year are kept.*may_be_missing=True"):
-        tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)).release(kept)
+        tt.make_release(tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1)), kept)
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace", may_be_missing=True), tt.Loss(rho=1))
     assert plan.levels[0].law is not None
-    assert plan.release(kept, testing_key=KEY).card["levels"][0]["measured"]
+    assert tt.make_release(plan, kept, tt.RunOptions(testing_key=KEY)).card["levels"][0]["measured"]
 
 
 def test_a_release_of_edges_made_in_python_names_its_relation(tmp_path: Path) -> None:
     graph = Graph(NODES, EDGES, "user-out", contributions=2, cleaning=GAPS)
     plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(rho=1))
-    release = plan.release(graph.table(), columns=COLUMNS, testing_key=KEY)
+    release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=COLUMNS, testing_key=KEY))
     told = release.card["graph"]
     assert (told["relation"], told["directed"]) == ("user-out", True) and "degree_bound" not in told
     assert any('The neighbour relation is "user-out"' in sentence for sentence in told["sentences"])
@@ -296,7 +302,7 @@ def test_a_release_of_edges_made_in_python_names_its_relation(tmp_path: Path) ->
 def test_a_plan_that_names_no_relation_does_not_read_a_graph() -> None:
     plan = tt.Plan(SPINE, unit_of("edge", "add-remove"), tt.Loss(rho=1))
     with pytest.raises(PlanError, match=r"Take the unit of the plan from the graph"):
-        plan.release(Graph(NODES, EDGES, "edge", cleaning=GAPS).table(), columns=COLUMNS)
+        tt.make_release(plan, Graph(NODES, EDGES, "edge", cleaning=GAPS).table(), tt.RunOptions(columns=COLUMNS))
 
 
 @pytest.mark.parametrize(("directed", "remarked"), [(True, True), (False, False)])
@@ -351,9 +357,9 @@ def test_edges_to_unknown_nodes_count_as_dropped_and_many_are_refused(
     spent: list[str] = []
     given: dict[str, Any] = {"columns": {"source": "source.town"}, "before_measuring": lambda: spent.append("charged")}
     with pytest.raises(ManyDropped, match=r"19 of 21 edges would be dropped \(90.5%\)") as error:
-        plan.release(graph.table(), **given)
+        tt.make_release(plan, graph.table(), tt.RunOptions(**given))
     assert "19 of these 19 would be known without their leading zeros" in str(error.value) and not spent
-    release = plan.release(graph.table(), allow_dropped=True, **given)
+    release = tt.make_release(plan, graph.table(), tt.RunOptions(allow_dropped=True, **given))
     assert release.total == 1 and spent == ["charged"]
     assert "1 of 21 edges were dropped, because they go from a node to itself" in caplog.text
     tally = Tally()
@@ -366,7 +372,7 @@ def test_repeated_edges_that_are_dropped_are_told_and_are_no_errors(caplog: pyte
     edges = pa.table({"source": ["a", "b", "a"], "target": ["b", "a", "c"]})
     graph = Graph(NODES, edges, "edge", directed=False, cleaning=GAPS, policies=Policies(repeated="drop"))
     plan = tt.Plan(tt.Spine(["source.town"], {"source": PLACES}), graph.unit("add-remove"), tt.Loss(rho=10**6))
-    assert plan.release(graph.table(), columns={"source": "source.town"}).total == 2
+    assert tt.make_release(plan, graph.table(), tt.RunOptions(columns={"source": "source.town"})).total == 2
     assert "1 of 3 edges were dropped, because they repeat another one." in caplog.text
 
 
@@ -375,7 +381,7 @@ def test_the_card_says_by_which_values_edges_or_nodes_are_kept(tmp_path: Path) -
     edges = tt.Source(tmp_path / "e.csv", keep={"year": "2008"})
     graph = Graph(NODES, edges, "edge", cleaning=GAPS)
     plan = tt.Plan(tt.Spine(["source.town"], {"source": PLACES}), graph.unit("add-remove"), tt.Loss(rho=10**6))
-    release = plan.release(graph.table(), columns={"source": "source.town"})
+    release = tt.make_release(plan, graph.table(), tt.RunOptions(columns={"source": "source.town"}))
     assert release.total == 1 and release.card["data"]["keep"] == {"year": ["2008"]}
     release.save(tmp_path / "out")
     assert all(verdict.verified for verdict in tt.check(tmp_path / "out"))

@@ -42,7 +42,7 @@ def _popular(people: int, rng: np.random.Generator) -> Any:
 
 
 def plan(largest: Any = (5, 10, 40), loss: tt.Loss = LOSS, **more: Any) -> tt.DegreePlan:
-    return tt.DegreePlan("node", "add-remove", loss, largest, **more)
+    return tt.degree_plan("node", "add-remove", loss, largest, **more)
 
 
 def test_the_rule_takes_the_least_sum_of_people_who_reach_theta_and_noise_and_the_smaller_of_equals() -> None:
@@ -72,7 +72,7 @@ def test_choosing_and_measuring_cost_the_loss_together_whichever_is_chosen(loss:
 def test_a_release_tells_how_theta_was_chosen_and_check_chooses_it_again(tmp_path: Path) -> None:
     ledger = tmp_path / "l.ledger"
     tt.Ledger.create(ledger, loss=tt.Loss(rho=2), datasets=("network",))
-    release = plan(title="Degrees").release(network(), ledger=ledger, dataset="network")
+    release = tt.make_release(plan(title="Degrees"), network(), tt.RunOptions(ledger=ledger, dataset="network"))
     release.save(tmp_path / "degrees")
     card = release.card
     (chosen,) = [row for row in card["choice"] if row["chosen"]]
@@ -87,7 +87,7 @@ def test_a_release_tells_how_theta_was_chosen_and_check_chooses_it_again(tmp_pat
 
 
 def test_a_card_with_another_theta_or_other_measurements_is_found(tmp_path: Path) -> None:
-    release = plan().release(network(), testing_key=KEY)
+    release = tt.make_release(plan(), network(), tt.RunOptions(testing_key=KEY))
     release.save(tmp_path / "degrees")
     file = tmp_path / "degrees" / "card.json"
     card = json.loads(file.read_text(encoding="utf-8"))
@@ -106,8 +106,8 @@ def test_a_card_with_another_theta_or_other_measurements_is_found(tmp_path: Path
 def test_every_kind_of_degrees_under_node_takes_candidates(
     neighbours: Any, form: Any, degree: Any, tmp_path: Path
 ) -> None:
-    made = tt.DegreePlan("node", neighbours, tt.Loss(epsilon=1), [4, 8], form, degree=degree)
-    release = made.release(network(60), testing_key=KEY)
+    made = tt.degree_plan("node", neighbours, tt.Loss(epsilon=1), [4, 8], form, degree=degree)
+    release = tt.make_release(made, network(60), tt.RunOptions(testing_key=KEY))
     assert release.card["plan"]["degrees"]["largest"] in (4, 8)
     if neighbours == "replace":
         assert release.total == 60  # which is public
@@ -116,7 +116,7 @@ def test_every_kind_of_degrees_under_node_takes_candidates(
 
 
 def test_which_edges_are_counted_is_compared_in_the_plan_of_a_folder(tmp_path: Path) -> None:
-    plan(8, degree="in").release(network(60), testing_key=KEY).save(tmp_path / "degrees")
+    tt.make_release(plan(8, degree="in"), network(60), tt.RunOptions(testing_key=KEY)).save(tmp_path / "degrees")
     toml = tmp_path / "degrees" / "plan.toml"
     toml.write_text(toml.read_text(encoding="utf-8").replace('degree = "in"', 'degree = "out"'), encoding="utf-8")
     file = tmp_path / "degrees" / "card.json"
@@ -174,7 +174,7 @@ rho = 1
 
 
 def test_with_many_people_and_little_noise_the_choice_is_near_the_degrees_that_there_are() -> None:
-    found = plan((5, 10, 20, 40, 500), tt.Loss(rho=50)).release(network(2_000), testing_key=KEY)
+    found = tt.make_release(plan((5, 10, 20, 40, 500), tt.Loss(rho=50)), network(2_000), tt.RunOptions(testing_key=KEY))
     theta = found.card["plan"]["degrees"]["largest"]
     assert 20 <= theta <= 40  # 500 needs ten times the noise of 40, and hardly anyone has so many
 
@@ -197,9 +197,9 @@ def test_candidates_that_cannot_be_are_refused(largest: Any, more: Any, said: st
 
 def test_only_under_node_and_only_of_the_whole_graph_theta_is_chosen() -> None:
     with pytest.raises(PlanError, match='under "node" only'):
-        tt.DegreePlan("edge", "add-remove", LOSS, [10, 20])
+        tt.degree_plan("edge", "add-remove", LOSS, [10, 20])
     with pytest.raises(PlanError, match="one largest degree"):
-        tt.RegionalPlan(tt.Hierarchy.flat(["a", "b"]), [10, 20], "edge", LOSS)  # type: ignore[arg-type]
+        tt.regional_degree_plan(tt.Hierarchy.flat(["a", "b"]), [10, 20], "edge", LOSS)  # type: ignore[arg-type]
 
 
 def test_what_was_measured_cannot_lead_to_more_than_was_paid_for() -> None:

@@ -26,13 +26,15 @@ Write = Callable[..., Path]
 
 def plan(event: Event = "join-leave", form: Form = "cumulative", **changes: Any) -> GroupTablePlan:
     options = {"rows": "histogram", "number": 30, "loss": tt.Loss(epsilon=1), **changes}
-    return GroupTablePlan.make(PLACES, 4, GroupUnit("person", event), form=form, **options)
+    return tt.group_plan(PLACES, 4, GroupUnit("person", event), form=form, **options)
 
 
 @pytest.fixture
 def folder(write: Write, tmp_path: Path) -> Path:
     file = read_plan(write())
-    release = file.plan.release(file.table(str(file.source)), columns=file.columns, count=file.count)
+    release = tt.make_release(
+        file.plan, file.table(str(file.source)), tt.RunOptions(columns=file.columns, count=file.count)
+    )
     release.save(tmp_path / "release", nodes=True)
     return tmp_path / "release"
 
@@ -110,7 +112,9 @@ def test_counts_that_were_changed_are_found_out(folder: Path) -> None:
 @pytest.fixture
 def listed(households: Path, tmp_path: Path) -> Path:
     file = read_plan(households / "plan.toml")
-    release = file.plan.release(file.table(str(households / "people.csv")), columns=file.columns, count=file.count)
+    release = tt.make_release(
+        file.plan, file.table(str(households / "people.csv")), tt.RunOptions(columns=file.columns, count=file.count)
+    )
     release.save(tmp_path / "listed")
     return tmp_path / "listed"
 
@@ -146,7 +150,9 @@ def test_a_region_that_contradicts_the_list_is_found_out(listed: Path) -> None:
 
 def test_numbers_of_regions_may_be_declared_public_without_a_list(write: Write) -> None:
     file = read_plan(write(("event = ", 'public = "regions"\nevent = ')))
-    release = file.plan.release(file.table(str(file.source)), columns=file.columns, count=file.count)
+    release = tt.make_release(
+        file.plan, file.table(str(file.source)), tt.RunOptions(columns=file.columns, count=file.count)
+    )
     assert release.by("place.county", intervals=False)["count"].to_pylist() == [1000, 1000, 1000]
     assert any("declared to be public" in one for one in release.card["unit"]["conditions"])
 
@@ -160,7 +166,11 @@ def test_a_testing_key_repeats_the_release_and_is_said_to(write: Write) -> None:
     file = read_plan(write())
     source = file.table(str(file.source))
     one, two = (
-        file.plan.release(source, columns=file.columns, count=file.count, testing_key=bytes(32), threads=threads)
+        tt.make_release(
+            file.plan,
+            source,
+            tt.RunOptions(columns=file.columns, count=file.count, testing_key=bytes(32), threads=threads),
+        )
         for threads in (1, 2)
     )
     assert (one.count == two.count).all() and not one.card["private"] and one.card["guarantee"] == "None."

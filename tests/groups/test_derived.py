@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import GroupSizes, GroupTablePlan, GroupTables, GroupUnit
+from treetop import GroupSizes, GroupTables, GroupUnit
 from treetop.errors import QueryError
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
@@ -18,8 +18,8 @@ NUMBER = np.array([[5, 4, 0, 1], [0, 0, 2, 0], [7, 0, 0, 0]])
 def release() -> tt.Release:
     """A release that is almost surely the truth."""
     unit = GroupUnit("person", event="join-leave")
-    plan = GroupTablePlan.make(PLACES, 3, unit, tt.Loss(epsilon=1000), rows="histogram", number=19, confidence=None)
-    return plan.release(GroupSizes(PLACES, NUMBER))
+    plan = tt.group_plan(PLACES, 3, unit, tt.Loss(epsilon=1000), rows="histogram", number=19, confidence=None)
+    return tt.make_release(plan, GroupSizes(PLACES, NUMBER))
 
 
 def rows(table: pa.Table) -> list[tuple[object, ...]]:
@@ -27,11 +27,9 @@ def rows(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 def test_sizes_are_in_the_order_of_their_numbers() -> None:
-    plan = GroupTablePlan.make(
-        PLACES, 11, GroupUnit("person", event="move"), tt.Loss(epsilon=1000), rows="groups", number=12
-    )
+    plan = tt.group_plan(PLACES, 11, GroupUnit("person", event="move"), tt.Loss(epsilon=1000), rows="groups", number=12)
     table = pa.table({"place": ["a1"] * 12, "size": list(range(11, -1, -1))})
-    assert plan.release(table).by("size", intervals=False).to_pydict() == {
+    assert tt.make_release(plan, table).by("size", intervals=False).to_pydict() == {
         "size": [f"{size:02}" for size in range(12)], "count": [1] * 12
     }  # fmt: skip
 
@@ -67,6 +65,6 @@ def test_what_cannot_be_derived_is_refused(release: tt.Release) -> None:
         GroupTables(release).people("size")
     plain = tt.Plan(tt.Spine(["place.state"], {"place": PLACES}), tt.Unit("person", neighbours="replace"),
                     tt.Loss(epsilon=1))  # fmt: skip
-    other = plain.release(pa.table({"place": ["a1", "b1"]}))
+    other = tt.make_release(plain, pa.table({"place": ["a1", "b1"]}))
     with pytest.raises(QueryError, match="not of group sizes"):
         GroupTables(other)

@@ -30,13 +30,13 @@ def twin(seed: int = 3) -> GroupSizes:
 def plan(sizes: GroupSizes, form: Form, public: Any = "regions", **more: Any) -> GroupTablePlan:
     options = {"rows": "histogram", "number": int(sizes.number.sum()), "confidence": CONFIDENCE, **more}
     unit = GroupUnit("person", "join-leave")
-    return GroupTablePlan.make(PLACES, LARGEST, unit, tt.Loss(epsilon=0.6), form=form, public=public, **options)
+    return tt.group_plan(PLACES, LARGEST, unit, tt.Loss(epsilon=0.6), form=form, public=public, **options)
 
 
 def releases(form: Form, public: Any) -> list[tt.Release]:
     sizes = twin()
     made = plan(sizes, form, public)
-    return [made.release(sizes, testing_key=bytes([run] * 32)) for run in range(RUNS)]
+    return [tt.make_release(made, sizes, tt.RunOptions(testing_key=bytes([run] * 32))) for run in range(RUNS)]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_intervals_are_kept_in_the_folder_and_come_at_any_confidence(tmp_path: A
 
 def test_a_plan_may_leave_intervals_out() -> None:
     sizes = twin()
-    release = plan(sizes, "cumulative", confidence=None).release(sizes, testing_key=bytes(32))
+    release = tt.make_release(plan(sizes, "cumulative", confidence=None), sizes, tt.RunOptions(testing_key=bytes(32)))
     assert release.confidence is None and release.all_measured is None
     assert GroupTables(release).people().column_names == ["people"]
     assert "interval" not in release.card["accuracy"]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treetop import GroupSizes, GroupTablePlan, GroupUnit, Hierarchy, Loss
+import treetop as tt
+from treetop import GroupSizes, GroupUnit, Hierarchy, Loss
 from treetop._util.system import TooLarge
 from treetop.errors import DataError, LossError, PlanError, QueryError
 from treetop.measure.measure import Measuring
@@ -159,14 +160,14 @@ def test_more_groups_than_64_bits_sum_are_refused_before_anything_is_read() -> N
     """A thousand million groups of up to 70,000 are known beforehand not to fit."""
     unit, loss = GroupUnit("person", event="join-leave"), Loss(epsilon=1)
     with pytest.raises(PlanError, match=r"1,000,000,000 groups of sizes up to 70,000 do not fit 64-bit sums"):
-        GroupTablePlan.make(Hierarchy.flat(["east", "west"]), 70_000, unit, loss, rows="histogram", number=10**9)
+        tt.group_plan(Hierarchy.flat(["east", "west"]), 70_000, unit, loss, rows="histogram", number=10**9)
 
 
 def test_as_many_sizes_as_there_is_no_room_for_are_refused_at_once() -> None:
     """Not even the hierarchy of the sizes is made of them."""
     unit, loss = GroupUnit("person", event="join-leave"), Loss(epsilon=1)
     with pytest.raises(PlanError, match=r"80,000,000,160 bytes: lower largest"):
-        GroupTablePlan.make(Hierarchy.flat(["east"]), 499_999_999 + 1, unit, loss, rows="histogram", number=10)
+        tt.group_plan(Hierarchy.flat(["east"]), 499_999_999 + 1, unit, loss, rows="histogram", number=10)
 
 
 def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:

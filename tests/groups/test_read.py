@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, Hierarchy, Loss, Source
+import treetop as tt
+from treetop import GroupList, GroupSizes, GroupUnit, Hierarchy, Loss, Source
 from treetop.counts.group_reader import GroupColumns, Reader, Rows
 from treetop.errors import DataError
 
@@ -140,13 +141,17 @@ def test_a_table_with_another_number_of_groups_than_is_public_is_refused() -> No
 
 def test_sizes_that_are_given_as_they_are_must_fit_the_public_list_in_every_region() -> None:
     unit = GroupUnit("person", "join-leave")
-    plan = GroupTablePlan.make(PLACES, 3, unit, Loss(epsilon=1), rows="groups", listed=listed(), public="regions")
+    plan = tt.group_plan(PLACES, 3, unit, Loss(epsilon=1), rows="groups", listed=listed(), public="regions")
     asked: list[str] = []
     elsewhere = GroupSizes(PLACES, np.array([[2, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 0]]))
     with pytest.raises(DataError, match="not as many as on the public list"):
-        plan.release(elsewhere, before_measuring=lambda: asked.append("spent"), testing_key=bytes(32))
+        tt.make_release(
+            plan, elsewhere, tt.RunOptions(before_measuring=lambda: asked.append("spent"), testing_key=bytes(32))
+        )
     assert not asked
-    assert plan.release(GroupSizes(PLACES, np.array(EXPECTED)), testing_key=bytes(32)).total == 5
+    assert (
+        tt.make_release(plan, GroupSizes(PLACES, np.array(EXPECTED)), tt.RunOptions(testing_key=bytes(32))).total == 5
+    )
 
 
 def test_people_without_a_list_are_refused() -> None:

@@ -55,7 +55,7 @@ def homes(tmp_path: Path) -> Path:
 
 def plan(event: Any = "join-leave", **more: Any) -> GroupTablePlan:
     stated = {"rows": "groups", "number": None if "listed" in more else 3, **more}
-    return GroupTablePlan.make(PLACES, 5, GroupUnit("person", event), tt.Loss(epsilon=1), **stated)
+    return tt.group_plan(PLACES, 5, GroupUnit("person", event), tt.Loss(epsilon=1), **stated)
 
 
 @pytest.mark.parametrize("public", ["total", "regions"])
@@ -64,7 +64,9 @@ def plan(event: Any = "join-leave", **more: Any) -> GroupTablePlan:
 def test_without_a_list_no_group_is_selected(homes: Path, selected: Any, event: str, public: str) -> None:
     ledger = tt.Ledger.create(homes.with_name("ledger"), loss=tt.Loss(epsilon=1))
     with pytest.raises(PlanError, match="number of groups is released without noise.*one person may change.*list"):
-        plan(event, public=public).release(Source(homes, **selected), columns=COLUMNS, ledger=ledger)
+        tt.make_release(
+            plan(event, public=public), Source(homes, **selected), tt.RunOptions(columns=COLUMNS, ledger=ledger)
+        )
     assert not ledger.entries()
 
 
@@ -72,7 +74,7 @@ def test_nor_by_a_query_or_a_view(homes: Path) -> None:
     database = f"sqlite:///{homes.with_name('homes.db')}"
     for source in (Source(database, query="select * from homes where persons > 0"), Source(database)):
         with pytest.raises(PlanError, match="number of groups is released without noise"):
-            plan().release(source, columns=COLUMNS, testing_key=bytes(32))
+            tt.make_release(plan(), source, tt.RunOptions(columns=COLUMNS, testing_key=bytes(32)))
 
 
 @pytest.mark.parametrize("event", ["join-leave", "group"])
@@ -88,15 +90,17 @@ def test_a_plan_file_is_refused_when_it_is_read(tmp_path: Path, line: str, event
 
 def test_on_a_list_a_group_that_is_left_out_is_empty(homes: Path) -> None:
     source, columns = Source(homes, keep={"status": "occupied"}), {**COLUMNS, "group": "home"}
-    release = plan("group", listed=LISTED).release(source, columns=columns, testing_key=bytes(32))
+    release = tt.make_release(
+        plan("group", listed=LISTED), source, tt.RunOptions(columns=columns, testing_key=bytes(32))
+    )
     assert release.total == 4
     # One person is hidden by the noise of one step: a whole group that vanishes may be more.
     with pytest.raises(PlanError, match="size by more than the noise hides"):
-        plan(listed=LISTED).release(source, columns=columns, testing_key=bytes(32))
+        tt.make_release(plan(listed=LISTED), source, tt.RunOptions(columns=columns, testing_key=bytes(32)))
 
 
 def test_people_may_be_selected(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("group,status\nh1,here\nh2,here\nh2,gone\n", encoding="utf-8")
     made = plan(rows="people", listed=LISTED)
-    assert made.release(Source(path, keep={"status": "here"}), testing_key=bytes(32)).total == 4
+    assert tt.make_release(made, Source(path, keep={"status": "here"}), tt.RunOptions(testing_key=bytes(32))).total == 4

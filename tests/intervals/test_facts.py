@@ -62,7 +62,7 @@ def test_intervals_with_true_facts_hold_at_least_as_often_as_they_say(kind: str,
     plan, runs = made(FACTS[kind], margins=margins), 12
     missed = dict.fromkeys(range(len(ASKED)), 0)
     for run in range(runs):
-        release = plan.release(TABLE, testing_key=run.to_bytes(32, "big"))
+        release = tt.make_release(plan, TABLE, tt.RunOptions(testing_key=run.to_bytes(32, "big")))
         bare = replace(release, facts=None)
         for number, asked in enumerate(ASKED):
             place = asked.get("place.state", asked.get("place.county", ""))
@@ -76,7 +76,7 @@ def test_intervals_with_true_facts_hold_at_least_as_often_as_they_say(kind: str,
 
 
 def test_facts_make_some_intervals_narrower_and_none_empty() -> None:
-    release = made(FACTS["tight bounds"], margins="none").release(TABLE, testing_key=bytes(32))
+    release = tt.make_release(made(FACTS["tight bounds"], margins="none"), TABLE, tt.RunOptions(testing_key=bytes(32)))
     widths = []
     for asked in ASKED:
         own, without = release.interval(**asked), replace(release, facts=None).interval(**asked)

@@ -183,7 +183,7 @@ def folder(tmp_path: Path) -> Path:
     codes = np.array(PLACE.codes[-1].to_pylist())
     origin, destination = np.nonzero(true)
     rows = pa.table({"origin": codes[origin], "destination": codes[destination], "n": true[origin, destination]})
-    plan.release(rows, count="n", testing_key=bytes(32)).save(tmp_path / "out", nodes=True)
+    tt.make_release(plan, rows, tt.RunOptions(count="n", testing_key=bytes(32))).save(tmp_path / "out", nodes=True)
     return tmp_path / "out"
 
 

@@ -27,7 +27,7 @@ def plan(rho: Fraction, neighbours: str = "replace", **more: object) -> tt.Plan:
 
 def released(planned: tt.Plan, leaves: list[int], run: int = 0) -> tt.Release:
     table = pa.table({"place": np.repeat(CODES, leaves)})
-    return planned.release(table, testing_key=run.to_bytes(32, "big"))
+    return tt.make_release(planned, table, tt.RunOptions(testing_key=run.to_bytes(32, "big")))
 
 
 def test_a_released_node_lies_within_the_exact_quantile_of_its_noise() -> None:
@@ -88,7 +88,9 @@ def test_a_node_that_may_go_missing_at_any_level_is_missed_no_more_often_than_sa
     table = pa.table({name: ["n"] * truth + ["y"] * 100 for name in names})
     runs, missed = 300, 0
     for run in range(runs):
-        lower, upper = planned.release(table, testing_key=run.to_bytes(32, "big")).interval(**codes)
+        lower, upper = tt.make_release(planned, table, tt.RunOptions(testing_key=run.to_bytes(32, "big"))).interval(
+            **codes
+        )
         missed += not lower <= truth <= upper
     assert missed <= stats.binom.ppf(1 - 1e-6, runs, float(ALPHA))
 
@@ -109,7 +111,7 @@ def test_intervals_survive_saving_and_loading(tmp_path: object) -> None:
 
 def test_a_plan_may_do_without_intervals() -> None:
     unit = tt.Unit("trip", neighbours="replace")
-    release = tt.Plan(SPINE, unit, tt.Loss(rho=1), confidence=None).release(pa.table({"place": CODES}))
+    release = tt.make_release(tt.Plan(SPINE, unit, tt.Loss(rho=1), confidence=None), pa.table({"place": CODES}))
     assert release.table().column_names == ["place", "count"]
     with pytest.raises(tt.TreetopError, match="intervals off"):
         release.measurements  # noqa: B018

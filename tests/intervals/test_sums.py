@@ -51,7 +51,9 @@ def planned(loss: tt.Loss, neighbours: str = "replace", spine: tt.Spine = SPINE,
 
 
 def released(plan: tt.Plan, run: int = 0, truth: Ints = TRUTH) -> tt.Release:
-    return plan.release(table(truth), count="count", testing_key=run.to_bytes(32, "big"), threads=1)
+    return tt.make_release(
+        plan, table(truth), tt.RunOptions(count="count", testing_key=run.to_bytes(32, "big"), threads=1)
+    )
 
 
 def forgetful(release: tt.Release) -> tt.Release:

@@ -35,7 +35,7 @@ def test_a_review_is_kept_with_its_plan_and_spends_nothing(tmp_path: Path) -> No
 def test_a_release_is_charged_and_completed_after_a_review(trips: Path) -> None:
     ledger = Ledger.create(trips / "a.ledger", loss=tt.Loss(epsilon=2, delta=1e-8))
     ledger.review(everyday.plan().digest, "Ada")
-    tt.publish(trips / "plan.toml", str(trips / "trips.csv"), trips / "release", ledger=ledger)
+    tt.publish(trips / "plan.toml", str(trips / "trips.csv"), trips / "release", tt.RunOptions(ledger=ledger))
     (entry,) = ledger.entries()
     assert entry.state == "complete" and len(ledger.reviews()) == 1
 

@@ -37,7 +37,7 @@ def ledger(tmp_path: Path) -> tt.Ledger:
 @pytest.fixture
 def charge(ledger: tt.Ledger) -> Callable[..., tt.Release]:
     def run(made: tt.Plan, **more: Any) -> tt.Release:
-        return made.release(TABLE, ledger=ledger, dataset="pupils", **more)
+        return tt.make_release(made, TABLE, tt.RunOptions(ledger=ledger, dataset="pupils", **more))
 
     return run
 
@@ -102,8 +102,8 @@ def test_releases_with_the_same_conditions_add_up_and_every_card_states_them(led
     )
     assert card["composition"]["sentence"].endswith(f"This sum, like every loss in it, holds {when}.")
     assert f"replace, {when} (fingerprint " in (ledger.balance("pupils").unit or "")
-    assert "only if" not in plan().release(TABLE).card["composition"]["sentence"]
-    alone = plan(facts).release(TABLE).card["composition"]["sentence"]
+    assert "only if" not in tt.make_release(plan(), TABLE).card["composition"]["sentence"]
+    alone = tt.make_release(plan(facts), TABLE).card["composition"]["sentence"]
     assert alone.endswith(f"The sum then holds {when}, and on the conditions of those releases.")
 
 
@@ -124,10 +124,10 @@ def test_another_hierarchy_or_other_codes_are_another_condition(tmp_path: Path, 
     path = tmp_path / "pupils.csv"
     path.write_text("place\nA1\nA2\nB1\n", encoding="utf-8")
     made, source = plan({"place.state": INVARIANT}), tt.Source(path)
-    made.release(source, ledger=ledger, dataset="pupils")
+    tt.make_release(made, source, tt.RunOptions(ledger=ledger, dataset="pupils"))
     recoded = replace(source, prepare=tt.Prepare(replace={"place": {"A1": "B1"}}))
     with pytest.raises(OtherUnit):
-        made.release(recoded, ledger=ledger, dataset="pupils")
+        tt.make_release(made, recoded, tt.RunOptions(ledger=ledger, dataset="pupils"))
     turned = tt.Hierarchy.from_table(
         pa.table({"state": ["A", "B", "B"], "town": ["A1", "A2", "B1"]}), ["state", "town"]
     )
@@ -136,8 +136,8 @@ def test_another_hierarchy_or_other_codes_are_another_condition(tmp_path: Path, 
         facts={"place.state": INVARIANT},
     )  # fmt: skip
     with pytest.raises(OtherUnit):
-        other.release(source, ledger=ledger, dataset="pupils")
-    made.release(source, ledger=ledger, dataset="pupils")
+        tt.make_release(other, source, tt.RunOptions(ledger=ledger, dataset="pupils"))
+    tt.make_release(made, source, tt.RunOptions(ledger=ledger, dataset="pupils"))
 
 
 def test_show_says_what_all_releases_of_a_data_set_protect(ledger: tt.Ledger, charge: Charge) -> None:
@@ -155,7 +155,7 @@ def friends(directed: bool, degrees: bool) -> tuple[tt.Plan, Any]:
     graph = tt.Graph(nodes, pa.table({"source": ["1", "2"], "target": ["2", "1"]}), "edge", directed=directed,
                      policies=tt.Policies(repeated="drop"))  # fmt: skip
     if degrees:
-        return tt.DegreePlan("edge", "add-remove", LOSS, 3, directed=directed, policies=graph.policies), graph
+        return tt.degree_plan("edge", "add-remove", LOSS, 3, directed=directed, policies=graph.policies), graph
     spine = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
     return tt.Plan(spine, graph.unit("add-remove"), LOSS, margins="none"), graph.table()
 
@@ -165,7 +165,7 @@ def test_edges_with_and_without_direction_are_not_added_up(ledger: tt.Ledger, ki
     def charge(directed: bool, degrees: bool) -> None:
         made, table = friends(directed, degrees)
         columns = None if degrees else {"origin": "source.town", "destination": "target.town"}
-        made.release(table, ledger=ledger, dataset="pupils", columns=columns)
+        tt.make_release(made, table, tt.RunOptions(ledger=ledger, dataset="pupils", columns=columns))
 
     charge(True, kinds[0])
     with pytest.raises(OtherUnit, match="friendship, directed edges, .*this one 'friendship, undirected edges, "):
@@ -176,14 +176,14 @@ def test_edges_with_and_without_direction_are_not_added_up(ledger: tt.Ledger, ki
 
 def test_repeated_edges_that_are_kept_are_edges_of_their_own(ledger: tt.Ledger) -> None:
     for repeated in ("keep", "drop"):
-        made = tt.DegreePlan("edge", "add-remove", LOSS, 3, policies=tt.Policies(repeated=repeated))
+        made = tt.degree_plan("edge", "add-remove", LOSS, 3, policies=tt.Policies(repeated=repeated))
         nodes, edges = pa.table({"id": ["1", "2"]}), pa.table({"source": ["1", "1"], "target": ["2", "2"]})
         graph = tt.Graph(nodes, edges, "edge", policies=tt.Policies(repeated=repeated))
         if repeated == "keep":
-            made.release(graph, ledger=ledger, dataset="pupils")
+            tt.make_release(made, graph, tt.RunOptions(ledger=ledger, dataset="pupils"))
             continue
         with pytest.raises(OtherUnit, match="'friendship, directed edges, repeated, .*'friendship, directed edges, at"):
-            made.release(graph, ledger=ledger, dataset="pupils", allow_dropped=True)
+            tt.make_release(made, graph, tt.RunOptions(ledger=ledger, dataset="pupils", allow_dropped=True))
 
 
 FILE = """
@@ -213,7 +213,7 @@ def test_questions_carry_the_conditions_of_their_plan(tmp_path: Path, ledger: tt
     plain, told = tmp_path / "plain.toml", tmp_path / "told.toml"
     plain.write_text(FILE, encoding="utf-8")
     told.write_text(FILE + '\n[facts]\n"place.state" = { invariant = true }\n', encoding="utf-8")
-    tt.publish(told, out=tmp_path / "release", ledger=ledger, dataset="pupils")
+    tt.publish(told, options=tt.RunOptions(ledger=ledger, dataset="pupils"), out=tmp_path / "release")
     with pytest.raises(OtherUnit, match="only if neighbours have the same counts by place state"):
         tt.ask(plain, questions=["place.town=A1"], ledger=ledger, dataset="pupils")
     assert len(ledger.entries()) == 1

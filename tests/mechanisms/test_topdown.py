@@ -34,7 +34,6 @@ from treetop.measure import descent as engine
 from treetop.measure import level as levels
 from treetop.measure.descent import descent_of
 from treetop.noise import Key
-from treetop.publishing.plans import runnable
 from treetop.repair import REPAIRS, chebyshev, euclidean
 
 from . import tables
@@ -52,7 +51,7 @@ def test_the_engine_publishes_what_a_release_of_the_same_plan_does(kind: type[In
     codes = {
         name: tree.codes[-1].take(rng.integers(0, tree.sizes[-1], 4_000)) for name, tree in spine.attributes.items()
     }
-    release = runnable(mechanism.plan).release(pa.table(codes), testing_key=KEY.secret)
+    release = tt.make_release(mechanism.plan, pa.table(codes), tt.RunOptions(testing_key=KEY.secret))
     numbers = [tree.encode(codes[name]) for name, tree in spine.attributes.items()]
     estimate = mechanism.run(tt.Counts.from_leaves(spine, numbers), KEY, threads=2)
     assert len(estimate) > 20

@@ -79,7 +79,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, P
         patched.setattr(cutting, "FEW_NODES", 120)
         for kind in PLANS:
             folder = tmp_path_factory.mktemp("parts")
-            release = plan_of(kind).release(trips(), testing_key=KEY)
+            release = tt.make_release(plan_of(kind), trips(), tt.RunOptions(testing_key=KEY))
             release.save(folder / "one", nodes=True)
             release.save(folder / "many", nodes=True, part=PART)
             made[kind] = folder / "one", folder / "many"
@@ -206,18 +206,20 @@ def test_engines_and_cuts_give_the_same_bytes(
 ) -> None:
     cut_small(monkeypatch)
     monkeypatch.setattr(gathered, "IN_MEMORY", 100)
-    release = plan_of(kind).release(trips(), testing_key=KEY, engine=tt.Engine("processes", workers=1))
+    release = tt.make_release(
+        plan_of(kind), trips(), tt.RunOptions(testing_key=KEY, engine=tt.Engine("processes", workers=1))
+    )
     assert isinstance(release.count.base, np.memmap)
     release.save(tmp_path / "many", nodes=True, part=PART)
     assert tables(tmp_path / "many") == tables(folders[kind][1])
 
 
 def test_small_releases_and_those_that_need_all_of_it_are_one_file(tmp_path: Path) -> None:
-    release = plan_of("spine alone").release(trips(), testing_key=KEY)
+    release = tt.make_release(plan_of("spine alone"), trips(), tt.RunOptions(testing_key=KEY))
     release.save(tmp_path / "small")
     resolved = tt.Plan(IN_TURN, UNIT, LOSS, resolve={"fdr": 0.1}, margins="none")
-    resolved.release(trips(), testing_key=KEY).save(tmp_path / "resolved", part=10)
-    kept = plan_of("spine alone").release(trips(), testing_key=KEY, keep_measurements=True)
+    tt.make_release(resolved, trips(), tt.RunOptions(testing_key=KEY)).save(tmp_path / "resolved", part=10)
+    kept = tt.make_release(plan_of("spine alone"), trips(), tt.RunOptions(testing_key=KEY, keep_measurements=True))
     kept.save(tmp_path / "kept", part=10)
     for name in ("small", "resolved", "kept"):
         assert (tmp_path / name / "counts.parquet").is_file() and not (tmp_path / name / "counts").exists()

@@ -20,7 +20,7 @@ from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
 from treetop.plan.fields.field import choice
 from treetop.plan.file import describe_plan, plan_schema, read_plan, reader
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 
 Write = Callable[[str], Path]
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.toml"))
@@ -40,14 +40,14 @@ AUDIENCE = fields.Field(
 
 
 @dataclass(frozen=True, eq=False)
-class ReadPlan(PurePlan):
+class ReadPlan(Plan):
     """A plan with one attribute more."""
 
     audience: str = "everyone"
 
 
 def test_one_declaration_is_enough(write: Write, design: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(reader, "PurePlan", ReadPlan)
+    monkeypatch.setattr(reader, "Plan", ReadPlan)
     table = tmp_path / "trips.csv"
     table.write_text("home,work\nNA1,SA1\n")
     plain, before = read_plan(write(design)).plan, (draft_plan(inspect_table(table)), plan_schema(), reference.tables())

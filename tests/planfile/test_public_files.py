@@ -57,7 +57,7 @@ def written(text: str) -> str:
 
 
 def publish(plan: str, table: Any) -> None:
-    tt.publish(plan, table, "out", ledger="ledger", dataset="people")
+    tt.publish(plan, table, "out", tt.RunOptions(ledger="ledger", dataset="people"))
 
 
 def ask(plan: str, table: Any) -> None:
@@ -164,7 +164,7 @@ def test_facts_in_python_are_not_read_from_the_private_table(here: Path) -> None
     for source in ("people.parquet", Path("public.parquet"), tt.Source("people.parquet")):
         plan = tt.Plan(spine, unit, loss, facts={"place": tt.Fact(exact=source)})
         with pytest.raises(FactError, match=ITSELF):
-            plan.release("people.parquet", count="count")
+            tt.make_release(plan, "people.parquet", tt.RunOptions(count="count"))
 
 
 GROUPS = """
@@ -224,5 +224,5 @@ def test_the_edges_and_nodes_of_a_graph_are_no_public_files(here: Path) -> None:
     for text in (GRAPH.replace("words.csv", "edges.csv"), GRAPH.replace("words.csv", "nodes.csv")):
         Path("plan.toml").write_text(text)
         with pytest.raises(PlanFileError, match=rf"graph\.clean\.job\] vocabulary {ITSELF}"):
-            tt.publish("plan.toml", "edges.csv", "out", ledger="other", dataset="people")
+            tt.publish("plan.toml", "edges.csv", "out", tt.RunOptions(ledger="other", dataset="people"))
     assert not Path("out").exists() and not tt.Ledger.open("other").entries("people")

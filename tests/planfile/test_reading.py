@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import treetop as tt
 from treetop import Hierarchy, PlanFile, read_plan
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
@@ -262,7 +263,9 @@ def test_both_ends_may_have_hierarchies_of_different_depth(
     assert " ".join(splits) == expected
     towns, offices = ["1", "3", "3", "2"], ["7", "9", "9", "8"]
     columns = (towns, offices) if origin == DEEP else (offices, towns)
-    release = plan.release(pa.table(dict(zip(("origin", "destination"), columns, strict=True))), testing_key=bytes(32))
+    release = tt.make_release(
+        plan, pa.table(dict(zip(("origin", "destination"), columns, strict=True))), tt.RunOptions(testing_key=bytes(32))
+    )
     assert release.total == 4
 
 

@@ -72,7 +72,7 @@ def test_a_long_path_is_read_over_several_words() -> None:
 
 
 def test_an_earlier_release_is_a_prior(spine: tt.Spine, people: pa.Table, trip: tt.Unit) -> None:
-    release = tt.Plan(spine, trip, tt.Loss(rho=1), title="Trips, 2011").release(people)
+    release = tt.make_release(tt.Plan(spine, trip, tt.Loss(rho=1), title="Trips, 2011"), people)
     prior = Prior.from_release(release)
     assert (prior.kind, prior.source) == ("release", "Trips, 2011")
     states = release.table("place.state")["count"].to_pylist()
@@ -83,7 +83,7 @@ def test_an_earlier_release_is_a_prior(spine: tt.Spine, people: pa.Table, trip: 
 
 
 def test_a_release_with_a_testing_key_is_no_prior(spine: tt.Spine, people: pa.Table, trip: tt.Unit) -> None:
-    release = tt.Plan(spine, trip, tt.Loss(rho=1)).release(people, testing_key=bytes(32))
+    release = tt.make_release(tt.Plan(spine, trip, tt.Loss(rho=1)), people, tt.RunOptions(testing_key=bytes(32)))
     with pytest.raises(PrivatePrior, match="testing key"):
         Prior.from_release(release)
 

@@ -27,7 +27,7 @@ def prior(spine: tt.Spine, people: pa.Table) -> Prior:
 
 def test_errors_are_those_of_the_release(spine: tt.Spine, people: pa.Table) -> None:
     truth = read_counts(people, spine)
-    release = tt.Plan(spine, PERSON, tt.Loss(rho=0.1)).release(people, testing_key=bytes(32))
+    release = tt.make_release(tt.Plan(spine, PERSON, tt.Loss(rho=0.1)), people, tt.RunOptions(testing_key=bytes(32)))
     ours = level_errors(spine, truth, list(release.nodes), release.count)
     for errors, row in zip(ours, measure_errors(release, truth), strict=True):
         assert np.abs(errors).max(initial=0) == row.largest
@@ -41,7 +41,7 @@ def test_errors_of_a_path_over_several_words_are_those_of_the_release() -> None:
     spine = tt.Spine([f"{n}.{level}" for level in ("group", "code") for n in names], dict.fromkeys(names, tree))
     rng = np.random.default_rng(0)
     table = pa.table({name: np.array(codes)[rng.zipf(1.5, 300) % 60] for name in names})
-    release = tt.Plan(spine, PERSON, tt.Loss(rho=20)).release(table, testing_key=bytes(32))
+    release = tt.make_release(tt.Plan(spine, PERSON, tt.Loss(rho=20)), table, tt.RunOptions(testing_key=bytes(32)))
     truth = read_counts(table, spine)
     ours = level_errors(spine, truth, list(release.nodes), release.count)
     for errors, row in zip(ours, measure_errors(release, truth), strict=True):

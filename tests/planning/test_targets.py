@@ -22,14 +22,14 @@ from treetop.advice.split_for import falling_root, terms_of, total_error
 from treetop.advice.targets import PROMISE, Target, Within, loss_for, loss_for_error, mean, read_target, within
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 
 WIDE = tt.Hierarchy.from_prefixes([f"{i:03d}" for i in range(300)], widths=[1], levels=["county", "town"])
 SPINE = tt.Spine(["place.county", "sex", "place.town"], {"place": WIDE, "sex": tt.Hierarchy.flat(["f", "m"])})
 PERSON = tt.Unit("person", neighbours="add-remove")
 
 
-def law_of(plan: PurePlan, name: str) -> Any:
+def law_of(plan: Plan, name: str) -> Any:
     return next(level.law for level in plan.levels if level.name == name)
 
 

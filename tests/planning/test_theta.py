@@ -70,8 +70,8 @@ def test_a_release_tells_nothing_of_degrees_that_it_does_not_tell_apart(tmp_path
         "edge",
         policies=tt.Policies(self_loops="drop", repeated="drop"),
     )
-    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(rho=10), 12, policies=graph.policies)
-    plan.release(graph, allow_dropped=True, testing_key=bytes(32)).save(tmp_path / "other")
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(rho=10), 12, policies=graph.policies)
+    tt.make_release(plan, graph, tt.RunOptions(allow_dropped=True, testing_key=bytes(32))).save(tmp_path / "other")
     found = advise_theta(tt.read_plan(plan_file(tmp_path)), str(tmp_path / "other"))
     assert found.known == 12 and max(row.theta for row in found.rows) < 12
     assert "nothing is known of a larger one" in str(found)

@@ -244,7 +244,7 @@ def events_in_many_releases(pair: Pair, runs: int = 150) -> str | None:
         sizes = tuple(tree.sizes[-1] for tree in plan.spine.trees)
         leaves = np.zeros((runs, math.prod(sizes)), np.int64)
         for run in range(runs):
-            release = plan.release(table, threads=1, allow_dropped=True)
+            release = tt.make_release(plan, table, tt.RunOptions(threads=1, allow_dropped=True))
             leaves[run, np.ravel_multi_index(tuple(release.nodes), sizes)] = release.count
         samples.append(leaves)
     return _judge(pair, plan, samples)
@@ -350,7 +350,7 @@ def another_table_gets_other_noise() -> str | None:
         rows[zones[0]] -= change
         rows[zones[1]] += change
         table = pa.table({"zone": list(rows), "n": list(rows.values())})
-        release = plan.release(table, count="n", testing_key=KEY.secret)
+        release = tt.make_release(plan, table, tt.RunOptions(count="n", testing_key=KEY.secret))
         errors.append(release.count - np.array(list(rows.values())))
         if not errors[-1].any():
             return "there is no noise"
@@ -386,7 +386,7 @@ def _people(records_of_ann: int) -> pa.Table:
 def contributions_are_bounded(records: int = 40) -> str | None:
     """Give one person many records although two are allowed, and see how many are counted."""
     plan = tt.Plan(spine("two by two"), tt.Unit(**PERSON), tt.Loss(rho=10**6))
-    total = plan.release(_people(records), testing_key=KEY.secret).total
+    total = tt.make_release(plan, _people(records), tt.RunOptions(testing_key=KEY.secret)).total
     return None if total == 5 else f"of a person with {records} records {total - 3} were counted, not 2"
 
 
@@ -395,7 +395,7 @@ def distinct_records_count_once(records: int = 40) -> str | None:
     """Give one person many records in one leaf, which count as one, and see how many are counted, and what they pay."""
     plan = tt.Plan(spine("two by two"), tt.Unit(**PERSON | {"distinct": True}), tt.Loss(rho=10**6))
     table = pa.table({"place": ["A1", "A2", *["B1"] * records], "person": ["bob", "cy", *["ann"] * records]})
-    total = plan.release(table, testing_key=KEY.secret).total
+    total = tt.make_release(plan, table, tt.RunOptions(testing_key=KEY.secret)).total
     if total != 3:
         return f"of a person with {records} records in one leaf {total - 2} were counted, not 1"
     for level in plan.levels[1:]:
@@ -413,7 +413,7 @@ def events_when_a_busy_person_leaves(runs: int = 150) -> str | None:
     for table in (_people(40), _people(0)):
         leaves = np.zeros((runs, plan.spine.leaves), np.int64)
         for run in range(runs):
-            release = plan.release(table, threads=1, allow_dropped=True)
+            release = tt.make_release(plan, table, tt.RunOptions(threads=1, allow_dropped=True))
             leaves[run, release.nodes[0]] = release.count
         samples.append(np.column_stack([leaves, leaves.sum(axis=1), leaves[:, 2:].sum(axis=1)]))
     proven, event = epsilon_at_least(samples[0], samples[1], 0.0)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop import Counts, Graph, GroupTablePlan, GroupUnit
+from treetop import Counts, Graph, GroupUnit
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.prior import Prior
 from treetop.advice.simulate import simulate
@@ -184,7 +184,7 @@ def _directed(graph: tuple[Nodes, Edges]) -> tuple[Nodes, Edges]:
 @audit
 def the_loss_of_degrees(relation: Any, form: DegreeForm, loss: tt.Loss, largest: int = 2) -> str | None:
     """Compare all small neighbouring graphs in the degrees that are measured and in what is taken as public."""
-    plan = tt.DegreePlan(relation, "add-remove", loss, largest, form, directed=relation == "user-out")
+    plan = tt.degree_plan(relation, "add-remove", loss, largest, form, directed=relation == "user-out")
     for one, other in _graphs_and_neighbours(relation):
         with laws_drawn_from() as drawn:
             people = [measure_degrees(plan, *graph, testing_key=KEY.secret).people for graph in (one, other)]
@@ -207,7 +207,7 @@ MOVED = ("h1,east,0,vacant", "h2,east,2,occupied", "h3,west,1,occupied", "h4,wes
 @audit
 def the_number_of_selected_groups() -> str | None:
     """Release the sizes of occupied dwellings before and after one move: what is exact must be the same."""
-    plan = GroupTablePlan.make(
+    plan = tt.group_plan(
         tt.Hierarchy.flat(["east", "west"]), 3, GroupUnit("person", "move"), PURE,
         rows="groups", number=3, public="regions",
     )  # fmt: skip
@@ -217,7 +217,9 @@ def the_number_of_selected_groups() -> str | None:
             path = Path(folder, "homes.csv")
             path.write_text("\n".join(["home,place,size,status", *homes, ""]), encoding="utf-8")
             try:
-                release = plan.release(tt.Source(path, keep={"status": "occupied"}), testing_key=KEY.secret)
+                release = tt.make_release(
+                    plan, tt.Source(path, keep={"status": "occupied"}), tt.RunOptions(testing_key=KEY.secret)
+                )
             except PlanError:
                 return None  # nothing is told of either
         found.append(release.query(place="east"))
@@ -232,7 +234,7 @@ def the_loss_of_a_chosen_theta(form: DegreeForm, loss: tt.Loss, candidates: tupl
 
     What a reader sees of the candidates is made the same for both: then theta must be, and the noise that follows.
     """
-    plan = tt.DegreePlan("node", "add-remove", loss, candidates, form, directed=False)
+    plan = tt.degree_plan("node", "add-remove", loss, candidates, form, directed=False)
     for one, other in _graphs_and_neighbours("node"):
         for theta in candidates:
             seen = [0 if candidate == theta else 10**6 for candidate in candidates]
@@ -272,7 +274,7 @@ def _seen_as(plan: tt.DegreePlan, graph: tuple[Nodes, Edges], seen: list[int]) -
 @audit
 def the_loss_of_degrees_by_region(relation: Any, form: DegreeForm, loss: tt.Loss, largest: int = 2) -> str | None:
     """Compare all small neighbouring graphs in the degrees of every region, as they are measured."""
-    plan = tt.RegionalPlan(PLACES, largest, relation, loss, directed=relation == "user-out", form=form)
+    plan = tt.regional_degree_plan(PLACES, largest, relation, loss, directed=relation == "user-out", form=form)
     nodes = Nodes.read(small_graphs.people(tuple(range(4))), "id", ["town"])
     for (_, one), (_, other) in _graphs_and_neighbours(relation):
         sizes = [plan.sizes(nodes, edges, {"place": "town"}) for edges in (one, other)]
@@ -330,7 +332,7 @@ def _streams(run: Callable[[], object]) -> set[bytes]:
 def other_data_get_other_noise() -> str | None:
     """Run group sizes, degrees, answers and a histogram on two tables with one key, and compare the streams."""
     sizes = dwellings.plan("join-leave", "direct", tt.Loss(epsilon=1))
-    degrees = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
+    degrees = tt.degree_plan("edge", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
     histogram = StabilityHistogram(_copies(3), tt.Unit("person", neighbours="replace"), tt.Loss(epsilon=1, delta=0.01))
     plan = tt.Plan(TOWNS, tt.Unit("person", neighbours="replace"), tt.Loss(rho=1))
     batch = questions.Batch(TOWNS, tuple(questions.parse(text, TOWNS) for text in ASKED), plan.unit, tt.Loss(rho=1))
@@ -393,7 +395,7 @@ def margins_that_are_kept() -> str | None:
     spine, unit = tt.Spine([coarse, fine, "c", "a"], trees), tt.Unit("trip", neighbours="replace")
     plan = tt.Plan(spine, unit, PURE, margins=[f"{coarse} * c", "a * c", f"a * {coarse} * c"])
     for seed in range(5):
-        release = plan.release(pa.table(rows), testing_key=bytes([seed]) * 32)
+        release = tt.make_release(plan, pa.table(rows), tt.RunOptions(testing_key=bytes([seed]) * 32))
         for table in release.margins:
             if table.exact and not np.array_equal(table.sums(release.tree), table.count):
                 return f"{table.margin.name} is called kept, and the leaves add up to something else"

@@ -64,7 +64,10 @@ def a_total_that_is_told_exactly_is_the_same_for_neighbours() -> str | None:
             plan = tt.Plan(spine, unit, tt.Loss(rho=1))
             try:
                 made = [
-                    plan.release(table, columns=columns, allow_dropped=True, testing_key=KEY.secret) for table in tables
+                    tt.make_release(
+                        plan, table, tt.RunOptions(columns=columns, allow_dropped=True, testing_key=KEY.secret)
+                    )
+                    for table in tables
                 ]
             except PlanError:
                 continue  # refused: nothing is told
@@ -78,7 +81,7 @@ def a_card_names_the_relation_and_a_forged_one_is_found() -> str | None:
     """Release edges, read the relation on the card, change it with every hash put right, and check the folder."""
     graph = Graph(NODES, _edges("ab", "bc", "ca"), "user-out", contributions=2)
     plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(rho=1))
-    release = plan.release(graph.table(), columns=ENDS, testing_key=KEY.secret)
+    release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=ENDS, testing_key=KEY.secret))
     if release.card.get("graph", {}).get("relation") != "user-out":
         return "the card does not name the relation"
     with TemporaryDirectory() as place:
@@ -120,7 +123,7 @@ def _doors() -> dict[str, Callable[[bytes | None, Charge], bool]]:
     table = pa.table({"place": ["A1", "A1"]})
     graph = Graph(NODES, _edges("ab", "bc"), "edge")
     batch = questions.Batch(TOWNS, (questions.parse("place=A", TOWNS),), unit, tt.Loss(rho=1))
-    regional = tt.RegionalPlan(PLACES, 2, "edge", tt.Loss(rho=1))
+    regional = tt.regional_degree_plan(PLACES, 2, "edge", tt.Loss(rho=1))
     sizes = dwellings.plan("join-leave", "direct", tt.Loss(epsilon=1))
     read = dwellings.read(sizes, dwellings.TABLES[0])
 
@@ -128,22 +131,24 @@ def _doors() -> dict[str, Callable[[bytes | None, Charge], bool]]:
         return None if secret is None else type(KEY)(secret)
 
     return {
-        "releases": lambda s, charge: plan.release(table, testing_key=s, before_measuring=charge).card["private"],
+        "releases": lambda s, charge: tt.make_release(
+            plan, table, tt.RunOptions(testing_key=s, before_measuring=charge)
+        ).card["private"],
         "answers": lambda s, charge: (
             questions.measure(batch, plan, table, before_measuring=charge, testing_key=s).private
         ),
-        "degrees": lambda s, charge: (
-            tt.DegreePlan("edge", "add-remove", tt.Loss(rho=1), 2)
-            .release(graph, before_measuring=charge, testing_key=s)
-            .card["private"]
-        ),
-        "degrees by region": lambda s, charge: regional.release(
-            graph, columns={"place": "town"}, before_measuring=charge, testing_key=s
+        "degrees": lambda s, charge: tt.make_release(
+            tt.degree_plan("edge", "add-remove", tt.Loss(rho=1), 2),
+            graph,
+            tt.RunOptions(before_measuring=charge, testing_key=s),
+        ).card["private"],
+        "degrees by region": lambda s, charge: tt.make_release(
+            regional, graph, tt.RunOptions(columns={"place": "town"}, before_measuring=charge, testing_key=s)
         ).card["private"],
         "group sizes": lambda s, charge: release_groups(sizes.core, read, key(s), before_measuring=charge).private,
-        "tables of group sizes": lambda s, charge: sizes.release(read, before_measuring=charge, testing_key=s).card[
-            "private"
-        ],
+        "tables of group sizes": lambda s, charge: tt.make_release(
+            sizes, read, tt.RunOptions(before_measuring=charge, testing_key=s)
+        ).card["private"],
     }
 
 
@@ -191,10 +196,17 @@ def no_public_file_of_a_plan_is_the_private_table() -> str | None:
         for name in ("places.csv", "public.csv", "people.csv"):
             (folder / name).write_text("town,count\nA1,4\nB1,3\n" if name != "people.csv" else "town,count\nA1,1\n")
         (folder / "hard.csv").hardlink_to(folder / "public.csv")
-        tt.publish(folder / "plan.toml", str(folder / "people.csv"), folder / "out", testing_key=KEY.secret)
+        tt.publish(
+            folder / "plan.toml", str(folder / "people.csv"), folder / "out", tt.RunOptions(testing_key=KEY.secret)
+        )
         for table in ("public.csv", "places.csv", "hard.csv"):
             try:
-                tt.publish(folder / "plan.toml", str(folder / table), folder / table[:-4], testing_key=KEY.secret)
+                tt.publish(
+                    folder / "plan.toml",
+                    str(folder / table),
+                    folder / table[:-4],
+                    tt.RunOptions(testing_key=KEY.secret),
+                )
             except TreetopError:
                 continue
             return f"{table} was released as the private table, and is a public file of the plan as well"

@@ -41,7 +41,7 @@ TABLES: list[People] = [
 def plan(event: Event, form: Form, loss: tt.Loss, quantity: int = 1) -> GroupTablePlan:
     unit = GroupUnit("person", event) if event == "group" else GroupUnit("person", event, quantity)
     split = {"size": 1, "place.state": 2, "place.county": 3}
-    return GroupTablePlan.make(PLACES, LARGEST, unit, loss, rows="people", listed=LIST, form=form, split=split)
+    return tt.group_plan(PLACES, LARGEST, unit, loss, rows="people", listed=LIST, form=form, split=split)
 
 
 def read(made: GroupTablePlan, people: People) -> GroupSizes:

@@ -18,9 +18,9 @@ from treetop.errors import DataError
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.graphs.unit import DegreeUnit
-from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import Event, Form
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy import Sensitivity
 
 from .faults import Fault, Patch, narrowed
@@ -152,7 +152,7 @@ def empty_groups_left_out(patch: Patch) -> None:
 
 def groups_selected_by_what_is_private(patch: Patch) -> None:
     """The number of occupied dwellings of a region is then told exactly."""
-    patch.setattr(PureGroupTablePlan, "_refuse_selected", lambda plan, reason: None)
+    patch.setattr(GroupTablePlan, "_refuse_selected", lambda plan, reason: None)
 
 
 def noise_of_half_the_scale_on_group_sizes(patch: Patch) -> None:
@@ -339,7 +339,7 @@ def a_blank_line_of_fixed_width_that_is_no_record(patch: Patch) -> None:
 
 
 def lines_skipped_on_the_way_to_an_exact_total(patch: Patch) -> None:
-    patch.setattr(PurePlan, "check_table", lambda *_: None)
+    patch.setattr(Plan, "check_table", lambda *_: None)
 
 
 def a_table_without_kept_rows_refused(patch: Patch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from treetop.noise import Key
 from treetop.noise.gate import Gate
 from treetop.plan.file import PlanFile
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy.relation import GraphRules, GraphUnit
 
 from .faults import Fault, Patch
@@ -42,16 +42,16 @@ def a_sheet_that_is_thought_to_end_where_it_ends(patch: Patch) -> None:
 
 
 def a_plan_that_is_not_compared_with_its_table(patch: Patch) -> None:
-    patch.setattr(PurePlan, "check_table", lambda plan, table: None)
+    patch.setattr(Plan, "check_table", lambda plan, table: None)
 
 
 def a_card_that_does_not_name_its_relation(patch: Patch) -> None:
-    describe, of_plan = PurePlan.describe, content.of_plan
+    describe, of_plan = Plan.describe, content.of_plan
 
     def without(told: dict[str, Any]) -> dict[str, Any]:
         return {name: entry for name, entry in told.items() if name != "graph"}
 
-    patch.setattr(PurePlan, "describe", lambda plan: without(describe(plan)))
+    patch.setattr(Plan, "describe", lambda plan: without(describe(plan)))
     patch.setattr(content, "of_plan", lambda plan: without(of_plan(plan)))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from treetop import Unit
 from treetop.ledger import unit_text
 from treetop.ledger.budget import Spending
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy.composition import Cells
 from treetop.privacy.relation import GraphRules
 
@@ -34,8 +34,8 @@ def a_release_left_out_of_the_composition(patch: Patch) -> None:
 def an_entry_that_forgets_how_many_cells_move(patch: Patch) -> None:
     """A record that is exchanged moves two cells of a level, and one is written down; that the cost says otherwise is
     overlooked."""
-    whole = PurePlan.cells.fget  # type: ignore[attr-defined]
-    patch.setattr(PurePlan, "cells", property(lambda plan: tuple((v, (n + 1) // 2) for v, n in whole(plan))))
+    whole = Plan.cells.fget  # type: ignore[attr-defined]
+    patch.setattr(Plan, "cells", property(lambda plan: tuple((v, (n + 1) // 2) for v, n in whole(plan))))
     patch.setattr(spendings, "_cost", lambda *_: True)
     patch.setattr(Spending, "of", lambda given: _without_rho(list(given)))
 

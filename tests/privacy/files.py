@@ -104,7 +104,7 @@ def _total(plan: tt.Plan, table: Any, blank_lines: Any) -> int | None:
     if source is not None:
         table = replace(source, blank_lines=blank_lines)
     try:
-        return plan.release(table, testing_key=bytes(32), allow_dropped=True).total
+        return tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), allow_dropped=True)).total
     except PlanError:  # known before the table is read, and so whatever is in it
         return None
 
@@ -119,7 +119,7 @@ def the_existence_of_a_release() -> str | None:
                 table = form(Path(folder, "table"), records)
                 source = replace(table if isinstance(table, Source) else Source(table), keep={"place": "A"})
                 try:
-                    plan.release(source, testing_key=bytes(32))
+                    tt.make_release(plan, source, tt.RunOptions(testing_key=bytes(32)))
                 except DataError as problem:
                     return f"{form.__name__}: {records} is not released: {problem}"
     return None

@@ -149,7 +149,7 @@ def friendships_of_one_ledger() -> str | None:
         for directed in (True, False)
     ]
     degrees: list[tt.Plan] = [
-        tt.DegreePlan("edge", "add-remove", PURE, 3, directed=directed) for directed in (True, False)
+        tt.degree_plan("edge", "add-remove", PURE, 3, directed=directed) for directed in (True, False)
     ]
     for given in (plans, plans[::-1], degrees, [plans[0], degrees[1]]):
         with tempfile.TemporaryDirectory() as folder:

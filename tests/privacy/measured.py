@@ -102,8 +102,10 @@ class Measured:
             # So that both tables have the same words for ties.
             mock.patch.object(Counts, "digest_under", return_value=bytes(32)),
         ):
-            release = self.plan.release(
-                table_of(self.plan, rows), keep_measurements=True, testing_key=KEY.secret, threads=1
+            release = tt.make_release(
+                self.plan,
+                table_of(self.plan, rows),
+                tt.RunOptions(keep_measurements=True, testing_key=KEY.secret, threads=1),
             )
         told = {level.name: release.table(level.name).to_pylist() for level in self.plan.spine.levels}
         told["the remainders"] = unresolved_table(release).to_pylist()

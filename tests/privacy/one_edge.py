@@ -61,9 +61,9 @@ def the_loss_of_one_edge(degree: Degree, form: Form, loss: tt.Loss, most: int | 
     nodes = Nodes.read(small_graphs.people(PEOPLE), "id", ["town"])
     plan: tt.DegreePlan | tt.RegionalPlan
     if regions:
-        plan = tt.RegionalPlan(PLACES, 3, "user-out", loss, True, form, degree=degree, contributions=most)
+        plan = tt.regional_degree_plan(PLACES, 3, "user-out", loss, True, form, degree=degree, contributions=most)
     else:
-        plan = tt.DegreePlan("user-out", "add-remove", loss, 3, form, degree=degree, contributions=most)
+        plan = tt.degree_plan("user-out", "add-remove", loss, 3, form, degree=degree, contributions=most)
     worst = 0.0
     for key in KEYS:
 

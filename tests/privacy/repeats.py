@@ -39,20 +39,20 @@ def _graph(relation: Any, people: int) -> Graph:
 def releases() -> Iterator[tuple[str, Callable[[], tt.Release]]]:
     """Every kind of release, each under the same key."""
     for relation, form in product(("edge", "user-out", "node"), ("cumulative", "histogram")):
-        plan = tt.DegreePlan(relation, "add-remove", tt.Loss(epsilon=6), 7, form)  # type: ignore[arg-type]
+        plan = tt.degree_plan(relation, "add-remove", tt.Loss(epsilon=6), 7, form)  # type: ignore[arg-type]
         graph = _graph(relation, 60)
         yield (
             f"degrees, {relation}, {form}",
-            lambda plan=plan, graph=graph: plan.release(graph, testing_key=KEY.secret),  # type: ignore[misc]
+            lambda plan=plan, graph=graph: tt.make_release(plan, graph, tt.RunOptions(testing_key=KEY.secret)),  # type: ignore[misc]
         )
-    regional, graph = tt.RegionalPlan(PLACES, 4, "edge", tt.Loss(epsilon=1)), _graph("edge", 40)
+    regional, graph = tt.regional_degree_plan(PLACES, 4, "edge", tt.Loss(epsilon=1)), _graph("edge", 40)
     yield (
         "degrees by region",
-        lambda: regional.release(graph, columns={"place": "town"}, testing_key=KEY.secret),
+        lambda: tt.make_release(regional, graph, tt.RunOptions(columns={"place": "town"}, testing_key=KEY.secret)),
     )
     sizes = dwellings.plan("join-leave", "direct", tt.Loss(epsilon=1))
     read = dwellings.read(sizes, dwellings.TABLES[0])
-    yield "group sizes", lambda: sizes.release(read, testing_key=KEY.secret)
+    yield "group sizes", lambda: tt.make_release(sizes, read, tt.RunOptions(testing_key=KEY.secret))
     table = pa.table({"place": np.random.default_rng(1).choice(PLACES.codes[-1].to_pylist(), 60).tolist()})
     for options in (
         {"repair": "chebyshev"},
@@ -61,7 +61,7 @@ def releases() -> Iterator[tuple[str, Callable[[], tt.Release]]]:
         {"resolve": {"fdr": 0.05}},
     ):
         tree = tt.Plan(TOWNS, tt.Unit("person", neighbours="add-remove"), tt.Loss(epsilon=1), **options)
-        yield str(options), lambda tree=tree: tree.release(table, testing_key=KEY.secret)  # type: ignore[misc]
+        yield str(options), lambda tree=tree: tt.make_release(tree, table, tt.RunOptions(testing_key=KEY.secret))  # type: ignore[misc]
 
 
 @audit
@@ -84,7 +84,7 @@ def one_key_gives_one_release_and_one_verdict() -> str | None:
 def measurements_with_ties_give_one_table_of_degrees() -> str | None:
     """Repair measurements of degrees several times, some of them equal where only one can be lowered."""
     for relation, measured in (("edge", [116, 0, 1, 0, -3]), ("user-out", [60, 60, 60, 0])):
-        plan = tt.DegreePlan(relation, "add-remove", tt.Loss(epsilon=1), 4, "histogram")
+        plan = tt.degree_plan(relation, "add-remove", tt.Loss(epsilon=1), 4, "histogram")
         numbers = {tuple(repaired(plan, np.array(measured), 120).tolist()) for _ in range(4 * TIMES)}
         if len(numbers) > 1:
             return f"{relation}: {measured} are repaired to {sorted(numbers)}"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import treetop as tt
 from treetop.measure.descent import descent_of
 
 from .audits import (
@@ -43,7 +44,9 @@ def test_no_event_of_many_releases_tells_neighbours_apart(pair: Pair) -> None:
 def test_a_release_is_the_descent_of_its_table(pair: Pair) -> None:
     plan = pair.plan()
     counts = counts_of(plan, pair.other)
-    release = plan.release(table_of(plan, pair.other), allow_dropped=True, testing_key=KEY.secret)
+    release = tt.make_release(
+        plan, table_of(plan, pair.other), tt.RunOptions(allow_dropped=True, testing_key=KEY.secret)
+    )
     decided = bytes.fromhex(plan.digest)
     key = KEY.derive("run", decided, counts.digest_under(KEY.derive("counts", decided)))
     leaves = descents.run_descent(descent_of(plan), counts, key).leaves

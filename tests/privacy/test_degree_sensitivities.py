@@ -62,7 +62,7 @@ def worst(one: Ints, other: Ints, form: Form) -> tuple[int, int]:
 
 
 def plan(relation: str, degree: Degree, largest: int = 6, **more: Any) -> tt.DegreePlan:
-    return tt.DegreePlan(relation, "add-remove", tt.Loss(rho=1), largest, degree=degree, **more)
+    return tt.degree_plan(relation, "add-remove", tt.Loss(rho=1), largest, degree=degree, **more)
 
 
 @pytest.mark.parametrize("degree", ["in", "out", "total"])
@@ -140,7 +140,9 @@ def test_one_edge_of_a_list_moves_degrees_by_what_was_promised(degree: Degree, m
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("degree", ["in", "total"])
 def test_one_edge_of_a_list_moves_the_degrees_of_regions_by_what_was_promised(degree: Degree, form: Form) -> None:
-    regional = tt.RegionalPlan(PLACES, 6, "user-out", tt.Loss(rho=1), True, form, degree=degree, contributions=2)
+    regional = tt.regional_degree_plan(
+        PLACES, 6, "user-out", tt.Loss(rho=1), True, form, degree=degree, contributions=2
+    )
     nodes = Nodes.read(small_graphs.people(EVERYONE), "id", ["town"])
     own = sum(1 << bit for bit, (source, _) in enumerate(POSSIBLE) if source in (0, 2))
     kept = MASKS[MASKS & ~own == 0]  # the lists of two people: everybody else's degrees can meet

@@ -132,7 +132,7 @@ def test_releases_of_the_same_table_have_unrelated_noise() -> None:
         margins="none",
     )
     table = pa.table({"zone": zones, "n": [1_000] * len(zones)})
-    counts = [plan.release(table, count="n").count for _ in range(2)]
+    counts = [tt.make_release(plan, table, tt.RunOptions(count="n")).count for _ in range(2)]
     # Seven standard deviations have a chance of 3e-12.
     assert abs(np.corrcoef(np.array(counts, float))[0, 1]) < 7 / len(zones) ** 0.5
 
@@ -187,7 +187,7 @@ def test_trunk_and_subtrees_give_for_a_key_what_they_always_gave() -> None:
 def test_a_release_with_a_testing_key_is_what_it_always_was() -> None:
     # It changes as well when the plan describes itself in other words, since the noise is bound to that.
     plan = od(loss=tt.Loss(rho=1))
-    release = plan.release(TRIPS, count="n", testing_key=KEY.secret)
+    release = tt.make_release(plan, TRIPS, tt.RunOptions(count="n", testing_key=KEY.secret))
     assert (plan.digest[:16], described(release)) == (
         "ce2de93f6ed5051c",
         "A1>A2=6 A1>B1=21 A1>B2=1 B2>B1=2 B3>B1=2 B3>B3=2",

@@ -136,7 +136,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_plan_file_its_card_and_check_say_so(folder: Path) -> None:
     file = tt.read_plan(folder / "plan.toml")
     assert file.plan.unit.distinct and file.plan.unit.caps == {"place.town": 1}
-    tt.publish(folder / "plan.toml", out=folder / "out", ledger=None)
+    tt.publish(folder / "plan.toml", options=tt.RunOptions(ledger=None), out=folder / "out")
     card = tt.Release.load(folder / "out").card
     assert "among distinct ones: those of one leaf counted as one." in card["unit"]["bound"]
     assert "Records of one leaf count as one (enforced)." in card["protects"]

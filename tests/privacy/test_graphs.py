@@ -25,7 +25,7 @@ from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure import questions
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteLaplace
-from treetop.plan.graphs.degrees import PureDegreePlan
+from treetop.plan.graphs.degrees import DegreePlan
 from treetop.plan.graphs.unit import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
 from treetop.privacy import Neighbours
@@ -213,7 +213,7 @@ def test_a_node_moves_projected_degrees_by_what_was_promised_in_every_small_grap
     names: dict[tuple[int, ...], Nodes] = {}
     everyone = tuple(range(nodes))
     for theta in (1, 2, 3):
-        plan = tt.DegreePlan("node", "add-remove", tt.Loss(rho=1), theta, form, directed=False)
+        plan = tt.degree_plan("node", "add-remove", tt.Loss(rho=1), theta, form, directed=False)
         found = (0, 0)
         for graph in all_graphs(nodes):
             full = plan.truth(*graph_of(everyone, graph, names), KEY)
@@ -252,7 +252,7 @@ def released(relation: Any, kept: tuple[int, ...], pairs: Pairs, most: int, epsi
     plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(epsilon=epsilon))
 
     def look() -> NDArray[np.int64]:
-        release = plan.release(graph.table(), columns=COLUMNS, threads=1)
+        release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=COLUMNS, threads=1))
         regions = {(row["origin"], row["destination"]): row["count"] for row in
                    release.table("destination.region").to_pylist()}  # fmt: skip
         return np.array([release.total, regions.get(("A", "A"), 0), regions.get(("A", "B"), 0)])
@@ -283,7 +283,7 @@ def test_no_event_of_many_releases_tells_neighbours_apart(relation: str) -> None
     assert proven(looks[0], looks[1], 1_500 if DEEP else 100) <= 1
 
 
-def degrees_of(plan: PureDegreePlan, pairs: Pairs, nodes: int) -> Look:
+def degrees_of(plan: DegreePlan, pairs: Pairs, nodes: int) -> Look:
     graph = graph_of(tuple(range(nodes)), pairs, {})
 
     def look() -> NDArray[np.int64]:
@@ -302,14 +302,14 @@ def stars(nodes: int, lost: bool) -> Pairs:
 @pytest.mark.fresh_noise(PROOF_RISK)
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 def test_no_event_of_many_degree_distributions_tells_an_edge_apart(form: Form) -> None:
-    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, form, directed=False)
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(epsilon=1), 2, form, directed=False)
     looks = [degrees_of(plan, stars(36, lost), 36) for lost in (False, True)]
     assert proven(looks[0], looks[1], 20_000 if DEEP else 3_000) <= 1
 
 
 @pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_degree_distributions_tells_a_list_apart() -> None:
-    plan = tt.DegreePlan("user-out", "add-remove", tt.Loss(epsilon=1), 3, "histogram")
+    plan = tt.degree_plan("user-out", "add-remove", tt.Loss(epsilon=1), 3, "histogram")
     names: dict[tuple[int, ...], Nodes] = {}
     others = tuple((i, (i + k) % 30) for i in range(1, 30) for k in range(1, 1 + i % 4))
     looks = []
@@ -322,7 +322,7 @@ def test_no_event_of_many_degree_distributions_tells_a_list_apart() -> None:
 
 @pytest.mark.fresh_noise(PROOF_RISK)
 def test_no_event_of_many_degree_distributions_tells_a_node_apart() -> None:
-    plan = tt.DegreePlan("node", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
+    plan = tt.degree_plan("node", "add-remove", tt.Loss(epsilon=1), 2, "histogram", directed=False)
     names: dict[tuple[int, ...], Nodes] = {}
     # A node between chains: without it, two others have one edge less.
     pairs: Pairs = (*stars(36, lost=False), (36, 0), (36, 3))
@@ -333,7 +333,7 @@ def test_no_event_of_many_degree_distributions_tells_a_node_apart() -> None:
 
 
 def test_degrees_with_too_little_noise_are_told_apart() -> None:
-    plan = tt.DegreePlan("edge", "add-remove", tt.Loss(epsilon=1), 2, "cumulative", directed=False)
+    plan = tt.degree_plan("edge", "add-remove", tt.Loss(epsilon=1), 2, "cumulative", directed=False)
     total, level = plan.workload.parts
     careless = replace(level, how=Measured(DiscreteLaplace(Fraction(1, 4))))
     object.__setattr__(plan, "workload", Workload((total, careless)))

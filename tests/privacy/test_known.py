@@ -119,5 +119,5 @@ def test_an_invariant_that_contradicts_a_fact_is_refused_before_anything_is_char
     with pytest.raises(
         tt.errors.FactError, match=r"plan publishes.* contradict .*place\.digits1.*Nothing was measured"
     ):
-        plan.release(table_of(plan, {"A1": 2}), before_measuring=lambda: charged.append(1))
+        tt.make_release(plan, table_of(plan, {"A1": 2}), tt.RunOptions(before_measuring=lambda: charged.append(1)))
     assert not charged

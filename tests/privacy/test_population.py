@@ -62,16 +62,20 @@ def test_an_exact_total_makes_it_a_question_before_anything_is_spent() -> None:
     spent: list[str] = []
     plan = plan_of("replace", epsilon=1, delta=0.1)
     with pytest.raises(IncompletePlan, match="at least one in 10, the number of units"):
-        plan.release(people(10), before_measuring=lambda: spent.append("spent"), testing_key=bytes(32))
+        tt.make_release(
+            plan, people(10), tt.RunOptions(before_measuring=lambda: spent.append("spent"), testing_key=bytes(32))
+        )
     assert spent == []
-    plan.release(people(9), testing_key=bytes(32))
-    plan_of("replace", epsilon=1, delta=0.1, large_delta=True).release(people(10), testing_key=bytes(32))
+    tt.make_release(plan, people(9), tt.RunOptions(testing_key=bytes(32)))
+    tt.make_release(
+        plan_of("replace", epsilon=1, delta=0.1, large_delta=True), people(10), tt.RunOptions(testing_key=bytes(32))
+    )
 
 
 def test_a_total_that_is_hidden_is_not_told_by_a_refusal() -> None:
     plan = plan_of("add-remove", epsilon=1, delta=0.1)
     for number in (1, 9, 10, 1000):
-        plan.release(people(number), testing_key=bytes(32))
+        tt.make_release(plan, people(number), tt.RunOptions(testing_key=bytes(32)))
 
 
 def test_the_number_of_groups_makes_it_a_question_where_groups_are_protected() -> None:
@@ -79,7 +83,7 @@ def test_the_number_of_groups_makes_it_a_question_where_groups_are_protected() -
 
     def of(event: Any, **more: Any) -> GroupTablePlan:
         loss = tt.Loss(epsilon=1, delta=0.01)
-        return GroupTablePlan.make(
+        return tt.group_plan(
             regions, 9, GroupUnit("household", event=event), loss, rows="histogram", number=100, **more
         )
 
@@ -166,10 +170,10 @@ def test_one_leaf_under_replace_is_released_and_checks(tmp_path: Path) -> None:
     for number, loss in enumerate((tt.Loss(epsilon=1, delta=1e-8), tt.Loss(epsilon=1), tt.Loss(rho=1))):
         plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss)
         assert plan.spent == 0
-        plan.release(people(7), testing_key=bytes(32)).save(tmp_path / str(number))
+        tt.make_release(plan, people(7), tt.RunOptions(testing_key=bytes(32))).save(tmp_path / str(number))
         assert [finding for one in tt.check(tmp_path / str(number)) for finding in one.findings] == []
     exact = replace(plan, loss=tt.Loss(epsilon=1, delta=1e-8, accounting="exact"))
-    exact.release(people(7), testing_key=bytes(32)).save(tmp_path / "exact")
+    tt.make_release(exact, people(7), tt.RunOptions(testing_key=bytes(32))).save(tmp_path / "exact")
     assert [finding for one in tt.check(tmp_path / "exact") for finding in one.findings] == []
 
 
@@ -186,14 +190,20 @@ def test_the_people_of_a_graph_are_public_where_lists_are_protected(people: int,
     spine = tt.Spine.origin_first(origin=towns, destination=towns)
     columns = {"origin": "source.town", "destination": "target.town"}
     releases: list[Callable[[Callable[[], object]], object]] = [
-        lambda charge: tt.Plan(spine, graph.unit("add-remove"), loss).release(
-            graph.table(), columns=columns, before_measuring=charge, testing_key=bytes(32)
+        lambda charge: tt.make_release(
+            tt.Plan(spine, graph.unit("add-remove"), loss),
+            graph.table(),
+            tt.RunOptions(columns=columns, before_measuring=charge, testing_key=bytes(32)),
         ),
-        lambda charge: tt.DegreePlan("user-out", "add-remove", loss, 3, "histogram").release(
-            graph, before_measuring=charge, testing_key=bytes(32)
+        lambda charge: tt.make_release(
+            tt.degree_plan("user-out", "add-remove", loss, 3, "histogram"),
+            graph,
+            tt.RunOptions(before_measuring=charge, testing_key=bytes(32)),
         ),
-        lambda charge: tt.RegionalPlan(towns, 3, "user-out", loss).release(
-            graph, columns={"place": "town"}, before_measuring=charge, testing_key=bytes(32)
+        lambda charge: tt.make_release(
+            tt.regional_degree_plan(towns, 3, "user-out", loss),
+            graph,
+            tt.RunOptions(columns={"place": "town"}, before_measuring=charge, testing_key=bytes(32)),
         ),
     ]
     for release in releases:

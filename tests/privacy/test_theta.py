@@ -22,7 +22,7 @@ CANDIDATES = (1, 2, 3)
 
 
 def choosing(directed: bool = False, degree: Degree | None = None) -> tt.DegreePlan:
-    return tt.DegreePlan("node", "add-remove", tt.Loss(rho=1), CANDIDATES, directed=directed, degree=degree)
+    return tt.degree_plan("node", "add-remove", tt.Loss(rho=1), CANDIDATES, directed=directed, degree=degree)
 
 
 def reaching(plan: tt.DegreePlan, graph: tuple[Nodes, Edges]) -> NDArray[np.int64]:

@@ -80,7 +80,7 @@ def cases(draw: st.DrawFn) -> tuple[tt.Plan, pa.Table]:
 @given(cases())
 def test_counts_are_positive_whole_and_agree_at_every_level(case: tuple[tt.Plan, pa.Table]) -> None:
     plan, table = case
-    release = plan.release(table, count="n")
+    release = tt.make_release(plan, table, tt.RunOptions(count="n"))
     assert release.count.dtype == np.int64
     assert (release.count > 0).all()
     totals = {pc.sum(release.table(level.name)["count"]).as_py() or 0 for level in plan.spine.levels}
@@ -109,8 +109,10 @@ def test_the_order_of_rows_changes_nothing(case: tuple[tt.Plan, pa.Table], rando
     plan, table = case
     order = list(range(table.num_rows))
     random.shuffle(order)
-    one = plan.release(table, count="n", testing_key=KEY)
-    other = plan.release(table.take(pa.array(order, pa.int64())), count="n", testing_key=KEY, threads=3)
+    one = tt.make_release(plan, table, tt.RunOptions(count="n", testing_key=KEY))
+    other = tt.make_release(
+        plan, table.take(pa.array(order, pa.int64())), tt.RunOptions(count="n", testing_key=KEY, threads=3)
+    )
     assert one.table().equals(other.table())
 
 
@@ -122,7 +124,7 @@ def test_without_noise_the_data_come_back(case: tuple[tt.Plan, pa.Table]) -> Non
     names = list(plan.spine.attributes)
     present = table.filter(pc.greater(table["n"], 0))
     expected = present.group_by(names).aggregate([("n", "sum")]).to_pylist()
-    released = exact.release(table, count="n").table().to_pylist()
+    released = tt.make_release(exact, table, tt.RunOptions(count="n")).table().to_pylist()
     assert {tuple(row[name] for name in names): row["count"] for row in released} == {
         tuple(row[name] for name in names): row["n_sum"] for row in expected
     }
@@ -162,7 +164,9 @@ def test_a_testing_key_gives_the_same_release_on_any_number_of_threads(
     case: tuple[tt.Plan, pa.Table], threads: int
 ) -> None:
     plan, table = case
-    one, other = (plan.release(table, count="n", testing_key=KEY, threads=n) for n in (1, threads))
+    one, other = (
+        tt.make_release(plan, table, tt.RunOptions(count="n", testing_key=KEY, threads=n)) for n in (1, threads)
+    )
     assert one.table().equals(other.table())
 
 
@@ -209,7 +213,7 @@ def test_without_noise_other_names_in_any_order_come_back_with_their_counts(
     counts: list[dict[tuple[str, ...], int]] = []
     for one, rows in ((plan, table), renamed(plan, table, turned)):
         exact = tt.Plan(one.spine, one.unit, tt.Loss(rho=10**9), repair=one.repair, order=one.order)
-        released = exact.release(rows, count="n").table().to_pylist()
+        released = tt.make_release(exact, rows, tt.RunOptions(count="n")).table().to_pylist()
         counts.append({tuple(row[name] for name in names): row["count"] for row in released})
     assert {tuple(turned(0, code) for code in leaf): count for leaf, count in counts[0].items()} == counts[1]
 
@@ -240,5 +244,7 @@ def test_the_names_of_columns_change_nothing(case: tuple[tt.Plan, pa.Table]) -> 
     other = table.rename_columns([f"column {i}" for i in range(table.num_columns)])
     columns = dict(zip(table.column_names, other.column_names, strict=True))
     count = columns.pop("n")
-    one = plan.release(table, count="n", testing_key=KEY)
-    assert one.table().equals(plan.release(other, columns=columns, count=count, testing_key=KEY).table())
+    one = tt.make_release(plan, table, tt.RunOptions(count="n", testing_key=KEY))
+    assert one.table().equals(
+        tt.make_release(plan, other, tt.RunOptions(columns=columns, count=count, testing_key=KEY)).table()
+    )

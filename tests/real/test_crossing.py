@@ -37,7 +37,7 @@ def test_the_expected_error_of_a_margin_that_is_not_kept_is_not_that_of_its_meas
     trees = {name: tt.Hierarchy.flat(sorted(set(codes))) for name, codes in columns.items()}
     spine, unit = tt.Spine(list(trees), trees), tt.Unit("trip", neighbours="replace")
     plan = tt.Plan(spine, unit, tt.Loss(rho=0.01922), margins=["daypart * payment", "party * payment"])
-    table = plan.release(pa.table(columns), testing_key=bytes(32)).margins[-1]
+    table = tt.make_release(plan, pa.table(columns), tt.RunOptions(testing_key=bytes(32))).margins[-1]
     assert table.margin.name == "party * payment" and not table.exact
     party, payment = (np.searchsorted(sorted(set(codes)), codes) for codes in (columns["party"], columns["payment"]))
     true = np.bincount(party * len(set(columns["payment"])) + payment, minlength=len(table.count))

@@ -41,7 +41,7 @@ class Case:
         return tt.Plan(self.spine, tt.Unit("person", contributions=1, neighbours="replace"), LOSS, margins=margins)
 
     def release(self, margins: Any, key: bytes = KEYS[0]) -> tt.Release:
-        return self.plan(margins).release(self.table, count="n", testing_key=key)
+        return tt.make_release(self.plan(margins), self.table, tt.RunOptions(count="n", testing_key=key))
 
     def true(self, level: str) -> dict[str, int]:
         """Return the true totals of a level of an attribute."""
@@ -163,7 +163,7 @@ def test_many_diagnoses_of_one_patient_are_bounded_and_their_margins_kept(data: 
     unit = tt.Unit("patient", contributions=5, neighbours="add-remove", id="visit")
     plan = tt.Plan(spine, unit, LOSS, margins="each")
     coarse = tree.codes[2].take(pa.array(tree.ancestors(2)[tree.encode(listed["diagnosis"].combine_chunks())]))
-    released = plan.release(listed.set_column(2, "diagnosis", coarse), testing_key=KEYS[0])
+    released = tt.make_release(plan, listed.set_column(2, "diagnosis", coarse), tt.RunOptions(testing_key=KEYS[0]))
     each = listed.group_by(["visit", "sex"]).aggregate([("diagnosis", "count")])
     kept = pc.min_element_wise(each["diagnosis_count"], 5)
     women = pc.sum(kept.filter(pc.equal(each["sex"], "female"))).as_py()

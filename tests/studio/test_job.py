@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,18 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Held]:
         come, go = threading.Event(), threading.Event()
 
         def publish(*arguments: Any, **options: Any) -> tt.Published:
-            inner = options[point]
+            *others, run = arguments
+            inner = options[point] if point in options else getattr(run, point)
 
             def waiting(*told: Any) -> None:
                 come.set()
                 assert go.wait(30)
                 inner(*told)
 
-            return tt.publish(*arguments, **options | {point: waiting})
+            if point in options:
+                return tt.publish(*arguments, **options | {point: waiting})
+            given = options | {"options": replace(run, **{point: waiting})}
+            return tt.publish(*others, **given)
 
         monkeypatch.setattr("treetop.studio.job.publish", publish)
         return come, go
@@ -63,7 +68,7 @@ def test_only_one_runs_and_it_goes_on_without_anybody_looking(own: Visitor, hold
 
 
 def test_cancelled_before_the_charge_it_has_spent_nothing(own: Visitor, hold: Callable[[str], Held]) -> None:
-    come, go = hold("before_charging")
+    come, go = hold("before_measuring")
     own.send("release", do="ledger", name="budget", epsilon="1", delta="1e-8", dataset="trips")
     own.send("release", do="release", out="release", charge="yes", dataset="trips")
     assert come.wait(30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +28,10 @@ def trips(number: int = 3_000) -> pa.Table:
     return pa.table({"origin": ends[0], "destination": ends[1]})
 
 
-def released(**options: object) -> tt.Release:
-    return tt.Plan(SPINE, TRIP, LOSS, margins="none").release(trips(), testing_key=bytes(32), **options)  # type: ignore[arg-type]
+def released(**options: Any) -> tt.Release:
+    return tt.make_release(
+        tt.Plan(SPINE, TRIP, LOSS, margins="none"), trips(), tt.RunOptions(testing_key=bytes(32), **options)
+    )
 
 
 def test_leaves_alone_are_measured_and_have_the_noise_of_the_whole_loss() -> None:
@@ -60,7 +63,9 @@ def test_intervals_of_sums_hold_the_truth() -> None:
     true = Counter(code[0] for code in trips()["origin"].to_pylist())
     held, seen = 0, 0
     for seed in range(40):
-        release = tt.Plan(SPINE, TRIP, LOSS, margins="none").release(trips(), testing_key=bytes([seed] * 32))
+        release = tt.make_release(
+            tt.Plan(SPINE, TRIP, LOSS, margins="none"), trips(), tt.RunOptions(testing_key=bytes([seed] * 32))
+        )
         for row in release.by("origin.region").to_pylist():
             seen += 1
             held += row["lower"] <= true[row["origin.region"]] <= row["upper"]
@@ -70,7 +75,7 @@ def test_intervals_of_sums_hold_the_truth() -> None:
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
 def test_it_is_saved_checked_and_read_again(neighbours: str, tmp_path: Path) -> None:
     unit = tt.Unit("trip", neighbours=neighbours)  # type: ignore[arg-type]
-    release = tt.Plan(SPINE, unit, LOSS, margins="none").release(trips(), testing_key=bytes(32))
+    release = tt.make_release(tt.Plan(SPINE, unit, LOSS, margins="none"), trips(), tt.RunOptions(testing_key=bytes(32)))
     release.save(tmp_path / "out")
     assert not [verdict for verdict in tt.check(tmp_path / "out") if verdict.findings]
     again = tt.Release.load(tmp_path / "out")
@@ -106,7 +111,7 @@ split = "by-nodes"
     cli.main(["plan", str(tmp_path / "plan.toml"), "--total", "100000"])
     assert "place.town * sex" in capsys.readouterr().out
     (tmp_path / "table.csv").write_text("place,sex\n" + "A0,f\n" * 500 + "B1,m\n" * 300)
-    tt.publish(tmp_path / "plan.toml", tmp_path / "table.csv", out=tmp_path / "out", ledger=None)
+    tt.publish(tmp_path / "plan.toml", tmp_path / "table.csv", options=tt.RunOptions(ledger=None), out=tmp_path / "out")
     assert not [verdict for verdict in tt.check(tmp_path / "out") if verdict.findings]
     card = tt.Release.load(tmp_path / "out").card
     assert card["plan"]["spine"] == ["place.region > place.town * sex.sex"]
@@ -138,5 +143,5 @@ def test_levels_of_several_attributes_are_not_below_each_other() -> None:
                      {"destination": PLACES, "origin": PLACES})  # fmt: skip
     assert mixed.goes_past == ["destination.region"] and mixed.leaves == 49
     plan = tt.Plan(mixed, TRIP, LOSS, margins="none")
-    release = plan.release(trips(), testing_key=bytes(32))
+    release = tt.make_release(plan, trips(), tt.RunOptions(testing_key=bytes(32)))
     assert sum(row["count"] for row in release.by("destination.region").to_pylist()) == 3_000

@@ -77,7 +77,7 @@ def records(spine: tt.Spine, seed: int) -> pa.Table:
 
 
 def released(plan: tt.Plan, seed: int) -> tt.Release:
-    return plan.release(records(plan.spine, seed), testing_key=bytes([seed]) * 32)
+    return tt.make_release(plan, records(plan.spine, seed), tt.RunOptions(testing_key=bytes([seed]) * 32))
 
 
 def disagreements(release: tt.Release) -> list[tuple[str, str]]:

@@ -135,7 +135,7 @@ def test_a_release_checks_and_answers(order: list[str], how: dict[str, Any], tmp
     rng = np.random.default_rng(2)
     columns = {name: rng.choice(tree.codes[-1].to_pylist(), 2_000) for name, tree in spine.attributes.items()}
     planned = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=0.3), **{"margins": "none", **how})
-    release = planned.release(pa.table(columns), testing_key=b"k" * 32, keep_measurements=True)
+    release = tt.make_release(planned, pa.table(columns), tt.RunOptions(testing_key=b"k" * 32, keep_measurements=True))
     for level in spine.levels:
         assert spine.level(" * ".join(reversed(level.name.split(" * ")))) is level
         rows = release.table(level.name)

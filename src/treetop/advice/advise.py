@@ -38,8 +38,8 @@ from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError
 from treetop.plan.fields.ordinary import DELTA
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.graphs.degrees import DegreeCounts
-from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.plan import PurePlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import Part
 from treetop.privacy import Definition, Loss
 
@@ -49,7 +49,7 @@ _DIGITS = 3
 _STEPS = 40
 
 
-def at_epsilon(plan: PurePlan, epsilon: Number) -> PurePlan:
+def at_epsilon(plan: Plan, epsilon: Number) -> Plan:
     """Return the plan with another epsilon; its delta, and how it is kept, stay."""
     if plan.loss.epsilon is None:
         raise LossError("the plan states its loss as rho: state epsilon and delta to choose an epsilon")
@@ -59,7 +59,7 @@ def at_epsilon(plan: PurePlan, epsilon: Number) -> PurePlan:
     return replace(plan, loss=made)
 
 
-def margin_of(plan: PurePlan, table: str, confidence: float = 0.95) -> int:
+def margin_of(plan: Plan, table: str, confidence: float = 0.95) -> int:
     """Return how far one count of a level or margin may be off, by its name."""
     for row in plan.accuracy(confidence).rows:
         if row.name == table:
@@ -67,7 +67,7 @@ def margin_of(plan: PurePlan, table: str, confidence: float = 0.95) -> int:
     raise LossError(f"the plan has no table {table!r}: name a level or a margin of it")
 
 
-def epsilon_for(plan: PurePlan, table: str, error: int, confidence: float = 0.95) -> Fraction:
+def epsilon_for(plan: Plan, table: str, error: int, confidence: float = 0.95) -> Fraction:
     """Return the smallest epsilon, to three digits, at which the counts of a table are off by at most an error."""
     if error < 1:
         raise LossError(f"the error is {error}: accept 1 or more, since an exact count protects nobody")
@@ -117,7 +117,7 @@ SURE = 2.0
 
 
 def group_forecast(
-    plan: PureGroupTablePlan,
+    plan: GroupTablePlan,
     prior: Prior,
     weights: Mapping[str, Number] | None = None,
     *,
@@ -162,7 +162,7 @@ def _roots(own: Floats, best: Floats, level: Part) -> tuple[float, float]:
     return before, after
 
 
-def _splits(plan: PureGroupTablePlan, weigh: Mapping[str, float]) -> list[dict[str, Fraction]]:
+def _splits(plan: GroupTablePlan, weigh: Mapping[str, float]) -> list[dict[str, Fraction]]:
     """Return shares in whole percents, from even ones to those that levels by themselves would have."""
     power = 1 / 3 if plan.loss.definition == "pure" else 1 / 2
     levels = [level for level, _ in plan.workload.measured]
@@ -238,7 +238,7 @@ class Advice:
 
     file: PlanFile
     """The plan that was asked about."""
-    plan: PurePlan
+    plan: Plan
     """The plan with the answer, or as it is."""
     confidence: float
     """How sure margins are."""
@@ -389,7 +389,7 @@ def _check_wishes(targets: bool, grid: bool, wishes: Wishes) -> None:
 
 def _check_file(file: PlanFile, wishes: Wishes) -> None:
     """Refuse a plan whose loss is not chosen so, and places where nothing can be written."""
-    if not isinstance(file.plan, PureGroupTablePlan):
+    if not isinstance(file.plan, GroupTablePlan):
         file.plan.refuse_unless_top_down()
     elif wishes.get("design"):
         raise PlanError(
@@ -490,7 +490,7 @@ def _with_split(advice: Advice, wishes: Wishes, kind: Definition, delta: Fractio
     weights = {level: by for name, by in wishes.get("weights", {}).items() for level in levels_named(spine, name)}
     plan = advice.plan
     error = wishes.get("squared_error")
-    if isinstance(plan, PureGroupTablePlan):
+    if isinstance(plan, GroupTablePlan):
         if wishes.get("objective") or wishes.get("refine") or error is not None:
             raise PlanError("a plan for group sizes has its split found by trials: give --prior and --weight only")
         best = group_forecast(
@@ -554,14 +554,14 @@ def _with_grid(advice: Advice, epsilons: Sequence[float], kind: Definition, delt
 def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishes: Wishes) -> Advice:
     """Try the plan, and what the grid shows, on a public twin."""
     file, source, largest = advice.file, wishes.get("twin_source"), None
-    if isinstance(file.plan, PureGroupTablePlan):
+    if isinstance(file.plan, GroupTablePlan):
         groups, notes = read_public_groups(file, file.plan, location, twin_source(location, source), "twin")
         twin, largest = groups.prior, largest_advice(file.plan, advice.confidence, groups)
     else:
         twin, notes = read_twin(file, location, source)
         notes += _of_facts(advice.plan, twin)
 
-    def tried(plan: PurePlan) -> Trials:
+    def tried(plan: Plan) -> Trials:
         return simulate(
             plan,
             twin,
@@ -577,12 +577,12 @@ def _with_trials(advice: Advice, location: str, epsilons: Sequence[float], wishe
     return replace(advice, trials=trials, grid_trials=at, largest=largest, notes=(*advice.notes, *notes))
 
 
-def _of_facts(plan: PurePlan, public: Prior) -> list[str]:
+def _of_facts(plan: Plan, public: Prior) -> list[str]:
     """Say that a twin has other counts than the public facts of a plan, where that is so."""
     return [TOLD] if public.twin is not None and differs(plan, public.twin) else []
 
 
-def _at(plan: PurePlan, epsilon: float, delta: Fraction | None) -> PurePlan:
+def _at(plan: Plan, epsilon: float, delta: Fraction | None) -> Plan:
     meant = plan.loss.large_delta and delta is not None
     loss = Loss(epsilon=epsilon, delta=delta, large_delta=meant, accounting=plan.loss.accounting)
     return replace(plan, loss=loss)

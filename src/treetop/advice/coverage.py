@@ -25,7 +25,7 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.io.table import Table
 from treetop.noise import Key
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.errors import SIZES, merge, size_label, starts, true_margins
 from treetop.release.intervals.nodes import LevelIntervals
@@ -290,7 +290,7 @@ class TwinCoverage:
 
 
 def twin_coverage(
-    plan: PurePlan,
+    plan: Plan,
     twin: Table | Prior,
     columns: Mapping[str, str] | None = None,
     count: str | None = None,
@@ -327,6 +327,6 @@ def twin_coverage(
     return TwinCoverage(confidence, runs, pooled(found), pooled(beside))
 
 
-def release_on_trial(plan: PurePlan, counts: Counts, key: Key) -> Release:
+def release_on_trial(plan: Plan, counts: Counts, key: Key) -> Release:
     """Run a plan on public counts with a key of the caller's; the result has no card, and is not for release."""
     return run_plan(plan, counts, key, {}, threads=os.cpu_count() or 1)

@@ -31,7 +31,7 @@ from treetop.errors import FactError, PlanError, SpineError
 from treetop.measure.descent import descent_of
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 from treetop.release.run import run_plan
 
@@ -247,7 +247,7 @@ class Draft:
 class Search:
     """The search for a plan's best draft."""
 
-    def __init__(self, plan: PurePlan, cares: Sequence[Care], total: float | None) -> None:
+    def __init__(self, plan: Plan, cares: Sequence[Care], total: float | None) -> None:
         self.plan, self.sizes, self.total = plan, sizes_of(plan.spine), total
         self.wanted = tuple(care.table for care in cares)
         weights = np.array([care.weight for care in cares])
@@ -259,7 +259,7 @@ class Search:
         tables = [fact.table.depths for fact in plan.public_facts]
         self.needed |= {(attribute, depth) for table in tables for attribute, depth in enumerate(table) if depth}
         self.facts = stated_again(plan.public_facts)
-        self.planned: dict[Draft, PurePlan | None] = {}
+        self.planned: dict[Draft, Plan | None] = {}
         self.refused = ""
 
     def now(self) -> Draft:
@@ -305,7 +305,7 @@ class Search:
             if part.is_measured:
                 yield tuple(depths)
 
-    def as_plan(self, draft: Draft) -> PurePlan | None:
+    def as_plan(self, draft: Draft) -> Plan | None:
         """Return a plan that measures the tables of a draft, with even shares; None where it could not keep facts."""
         if draft not in self.planned:
             try:
@@ -314,7 +314,7 @@ class Search:
                 self.planned[draft], self.refused = None, self.refused or str(problem)
         return self.planned[draft]
 
-    def _as_plan(self, draft: Draft) -> PurePlan:
+    def _as_plan(self, draft: Draft) -> Plan:
         spine = self.plan.spine
         splits = [TIMES.join(level_name(spine, *one) for one in step) for step in draft.steps]
         # The same object where nothing changes: what was made of it stays valid.
@@ -505,7 +505,7 @@ _FEW = 1 << 20
 
 
 def table_errors(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     tables: Sequence[Depths],
     *,
@@ -606,9 +606,9 @@ class DesignRow:
 class Design:
     """Which tables to measure, and with which shares; print it for people."""
 
-    plan: PurePlan
+    plan: Plan
     """The plan as advised."""
-    before: PurePlan
+    before: Plan
     """The plan as it is."""
     rows: tuple[DesignRow, ...]
     """The tables that are cared for."""
@@ -720,7 +720,7 @@ def _compared(before: float, after: float) -> tuple[str, str, str]:
     return f"{before:,.4g}", f"{after:,.4g}", f"× {before / after:.2f}" if after > 0 else "-"
 
 
-def design(plan: PurePlan, care: Sequence[str] = (), total: float | None = None) -> Design:
+def design(plan: Plan, care: Sequence[str] = (), total: float | None = None) -> Design:
     """Choose tables, order and shares for what is cared for, such as "origin totals", "state pairs", "leaves=3".
 
     Only public sizes decide, and `total`, a rough number of records, where a descent could become too long.
@@ -771,7 +771,7 @@ def with_trials(
     return replace(design, rows=rows, twin=f"{prior.kind}: {prior.source}")
 
 
-def _possible(plan: PurePlan, cares: Sequence[Care]) -> list[Care]:
+def _possible(plan: Plan, cares: Sequence[Care]) -> list[Care]:
     """Leave out tables without error, such as a level with one node under an exact total."""
     found = expected_errors(plan, [care.table for care in cares])
     kept = [care for care, one in zip(cares, found, strict=True) if one.variance > 0]
@@ -780,7 +780,7 @@ def _possible(plan: PurePlan, cares: Sequence[Care]) -> list[Care]:
     return kept
 
 
-def _as_plan(designing: Search, draft: Draft) -> PurePlan:
+def _as_plan(designing: Search, draft: Draft) -> Plan:
     """Return a plan that measures the tables of a draft with the best shares."""
     plan = designing.as_plan(draft)
     assert plan is not None, "a search keeps to drafts that keep the facts"

@@ -27,7 +27,7 @@ from treetop.domain.marginal import exact_margins, title_of
 from treetop.domain.spine import Spine
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Unit
 from treetop.repair import REPAIRS
@@ -290,7 +290,7 @@ class Tables:
     """The margins that are measured and not kept: released counts are taken from other tables."""
 
     @staticmethod
-    def of(plan: PurePlan) -> Tables:
+    def of(plan: Plan) -> Tables:
         """Return what a plan measures."""
         kept = exact_margins(plan.spine, plan.margin_tables)
         return Tables(
@@ -448,7 +448,7 @@ class Expected:
 class Expectation:
     """What to expect of the counts that a plan releases."""
 
-    plan: PurePlan
+    plan: Plan
     """The plan."""
 
     @cached_property
@@ -471,7 +471,7 @@ class Expectation:
         ]
 
 
-def expected_errors(plan: PurePlan, tables: Sequence[Depths]) -> list[Expected]:
+def expected_errors(plan: Plan, tables: Sequence[Depths]) -> list[Expected]:
     """Return what to expect of some tables of a plan's release, measured or summed; no data is read."""
     return Expectation(plan).of(tables)
 
@@ -499,7 +499,7 @@ class NotKept:
         )
 
 
-def margins_not_kept(plan: PurePlan, confidence: float = CONFIDENCE) -> list[NotKept]:
+def margins_not_kept(plan: Plan, confidence: float = CONFIDENCE) -> list[NotKept]:
     """Return the margins of a plan that are not kept, with the errors to expect of them; no data is read."""
     kept = exact_margins(plan.spine, plan.margin_tables)
     crossing = [index for index, is_kept in enumerate(kept) if not is_kept]

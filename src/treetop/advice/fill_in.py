@@ -13,7 +13,7 @@ from treetop._util.numbers import positive
 from treetop.errors import PlanFileError
 from treetop.plan.fields.ordinary import ORDERS
 from treetop.plan.file.describe import key, value
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 
 _HEADER = re.compile(r"\s*\[+\s*(?P<name>[^\[\]]+?)\s*\]+\s*(?:#.*)?")
 _KEY = re.compile(r"\s*\"?(?P<name>\w+)\"?\s*=(?P<value>.*)")
@@ -37,27 +37,27 @@ class _Filling:
         return {f"{self.section}.{name}" for name in self.names}
 
 
-def loss_toml(plan: PurePlan) -> str:
+def loss_toml(plan: Plan) -> str:
     """Return the plan's loss and split as sections of a plan file."""
     return _as_text([_loss(plan)])
 
 
-def design_toml(plan: PurePlan, text: str) -> str:
+def design_toml(plan: Plan, text: str) -> str:
     """Return what a plan with another design says otherwise than the text of its file: spine, margins and split."""
     return _as_text(_design(plan, _parsed(text)))
 
 
-def filled_in(text: str, plan: PurePlan, file: str) -> str:
+def filled_in(text: str, plan: Plan, file: str) -> str:
     """Return the text of a plan file with the plan's loss and split in the place of its own, and all else as it is."""
     return _filled(text, [_loss(plan)], file)
 
 
-def designed_in(text: str, plan: PurePlan, file: str) -> str:
+def designed_in(text: str, plan: Plan, file: str) -> str:
     """Return the text of a plan file with the plan's spine, margins and split, and all else as it is."""
     return _filled(text, _design(plan, _parsed(text)), file)
 
 
-def _loss(plan: PurePlan) -> _Filling:
+def _loss(plan: Plan) -> _Filling:
     loss = plan.loss
     amounts = (("epsilon", loss.epsilon), ("delta", loss.delta), ("rho", loss.rho))
     stated = [f"{name} = {value(amount)}" for name, amount in amounts if amount is not None]
@@ -66,7 +66,7 @@ def _loss(plan: PurePlan) -> _Filling:
     return _Filling("loss", ("epsilon", "delta", "rho", "split"), stated, _split(plan))
 
 
-def _design(plan: PurePlan, before: Mapping[str, Any] | None) -> list[_Filling]:
+def _design(plan: Plan, before: Mapping[str, Any] | None) -> list[_Filling]:
     """Return what a design decides; the order of a file that has the same one stays as it is written."""
     split = _Filling("loss", ("split",), (), _split(plan))
     if len(plan.spine.attributes) == 1:
@@ -78,7 +78,7 @@ def _design(plan: PurePlan, before: Mapping[str, Any] | None) -> list[_Filling]:
     return [_Filling("spine", names, [*order, f"margins = {value(margins)}"]), split]
 
 
-def _same_order(plan: PurePlan, before: Mapping[str, Any]) -> bool:
+def _same_order(plan: Plan, before: Mapping[str, Any]) -> bool:
     order = before.get("spine", {}).get("order")
     if isinstance(order, str) and order in ORDERS:
         trees = {name: plan.spine.attributes[name] for name in ("origin", "destination")}
@@ -86,7 +86,7 @@ def _same_order(plan: PurePlan, before: Mapping[str, Any]) -> bool:
     return isinstance(order, list) and order == list(plan.spine.splits)
 
 
-def _split(plan: PurePlan) -> list[str]:
+def _split(plan: Plan) -> list[str]:
     weights: Mapping[str, Any] = plan.split if isinstance(plan.split, Mapping) else {}
     named = [part for part in plan.levels if part.is_measured]
     named += [part for part in plan.margin_parts if not weights or part.name in weights]

@@ -24,7 +24,7 @@ from treetop.io.row_batch import as_text
 from treetop.io.source import Source, as_public, reads_once
 from treetop.io.table import batches
 from treetop.plan.file.draft import drafted_splits
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy.loss import Loss
 
 Ints = NDArray[np.int64]
@@ -149,11 +149,11 @@ def _counts(spine: Spine, index: int, leaves: Ints, worth: Ints) -> Ints:
     return count[count > 0]
 
 
-def _plan(inspection: Inspection) -> PurePlan:
+def _plan(inspection: Inspection) -> Plan:
     trees = dict(_trees(inspection))
     ends = set(trees) == {"origin", "destination"}
     spine = Spine.destination_first(**trees) if ends else Spine(drafted_splits(inspection), trees)
-    return PurePlan(spine, Unit("record", contributions=1, neighbours="replace", may_be_missing=True), STAND_IN)
+    return Plan(spine, Unit("record", contributions=1, neighbours="replace", may_be_missing=True), STAND_IN)
 
 
 def _trees(inspection: Inspection) -> Iterator[tuple[str, Hierarchy]]:

@@ -17,7 +17,7 @@ from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margins
 from treetop.domain.spine import Spine
 from treetop.errors import LossError
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.loss import Accounting
@@ -62,7 +62,7 @@ def error_grid(
 ) -> tuple[GridRow, ...]:
     """Return the errors of every level and margin at every epsilon (pure without a delta); no data is read.
 
-    `terms` is the number of measurements that one count is made of (`PurePlan.terms`).
+    `terms` is the number of measurements that one count is made of (`Plan.terms`).
     """
     if not epsilons:
         raise LossError("the grid has no epsilon: give at least one")
@@ -72,7 +72,7 @@ def error_grid(
     rows = []
     for epsilon in epsilons:
         loss = Loss(epsilon=epsilon, delta=delta, accounting=accounting)
-        plan = PurePlan(spine, unit, loss, split=split, unknown=unknown, margins=margins, facts=facts or {})
+        plan = Plan(spine, unit, loss, split=split, unknown=unknown, margins=margins, facts=facts or {})
         for level in plan.workload:
             mean = mean_absolute_of_count(level.law, terms) if level.is_measured else 0.0
             errors = (level.deviation, mean, level.margin(risk, terms))

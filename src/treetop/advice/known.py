@@ -18,7 +18,7 @@ from treetop.domain.constraints import COUNTED, INVARIANT, Fact, PublicFacts, Ta
 from treetop.domain.spine_level import Ints
 from treetop.errors import FactError
 from treetop.measure.bounded import contradiction, leaf_nodes
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 
 EXACT = "exact"
 TOLD = (
@@ -28,7 +28,7 @@ TOLD = (
 """What is to be said where a twin has other counts than public facts say."""
 
 
-def fitted(plan: PurePlan, twin: Counts) -> PurePlan:
+def fitted(plan: Plan, twin: Counts) -> Plan:
     """Return a plan with which a public table can be tried; refuse a table that contradicts bounds or zeros."""
     facts = plan.public_facts
     if not facts:
@@ -44,7 +44,7 @@ def fitted(plan: PurePlan, twin: Counts) -> PurePlan:
     return plan if own is facts else replace(plan, facts=own)
 
 
-def differs(plan: PurePlan, twin: Counts) -> bool:
+def differs(plan: Plan, twin: Counts) -> bool:
     """Whether a twin has other counts than exact facts say."""
     facts = plan.public_facts
     return bool(facts) and _with_counts(facts, twin) is not facts

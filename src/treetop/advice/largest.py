@@ -26,9 +26,9 @@ from treetop.io.table import read
 from treetop.noise.law import Law
 from treetop.noise.sum_noise import sum_margin, weighted_margin
 from treetop.plan.file import PlanFile
-from treetop.plan.graphs.degrees import PureDegreePlan
+from treetop.plan.graphs.degrees import DegreePlan
 from treetop.plan.graphs.unit import HELD, degree_sensitivity
-from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.workload import text_table
 from treetop.privacy.accountant import noise_for
 from treetop.release.degrees import DegreeTables
@@ -95,7 +95,7 @@ class LargestAdvice:
         )
 
 
-def largest_advice(plan: PureGroupTablePlan, confidence: float, twin: GroupTwin | None = None) -> LargestAdvice:
+def largest_advice(plan: GroupTablePlan, confidence: float, twin: GroupTwin | None = None) -> LargestAdvice:
     """Put other largest sizes beside the plan's; no private data is read."""
     own = plan.sizes.largest
     if twin is None:
@@ -110,7 +110,7 @@ def largest_advice(plan: PureGroupTablePlan, confidence: float, twin: GroupTwin 
     return LargestAdvice(tuple(rows), confidence, about, best, twin.open_ended)
 
 
-def _best(plan: PureGroupTablePlan, confidence: float, groups: NDArray[np.int64], last: int) -> int:
+def _best(plan: GroupTablePlan, confidence: float, groups: NDArray[np.int64], last: int) -> int:
     """Find it by halving: with every size more fewer people are lost, and the noise of all people grows."""
     low, high = 1, last
     while low < high:
@@ -121,7 +121,7 @@ def _best(plan: PureGroupTablePlan, confidence: float, groups: NDArray[np.int64]
     return low
 
 
-def _row(plan: PureGroupTablePlan, largest: int, confidence: float, groups: NDArray[np.int64] | None) -> LargestRow:
+def _row(plan: GroupTablePlan, largest: int, confidence: float, groups: NDArray[np.int64] | None) -> LargestRow:
     form, side = plan.sizes.form, (1 - Fraction(str(confidence))) / 2
     laws = list(_laws(plan, largest))
     weights = (1,) * largest if form == "cumulative" else tuple(range(1, largest + 1))
@@ -137,7 +137,7 @@ def _row(plan: PureGroupTablePlan, largest: int, confidence: float, groups: NDAr
     )
 
 
-def _laws(plan: PureGroupTablePlan, largest: int) -> Iterator[Law]:
+def _laws(plan: GroupTablePlan, largest: int) -> Iterator[Law]:
     """Yield the noise of every measured level, were that the largest size."""
     change = plan.sizes.group.sensitivity(plan.sizes.form, largest)
     for level, _ in plan.workload.measured:
@@ -236,7 +236,7 @@ def advise_theta(file: PlanFile, location: str, source: str | None = None, peopl
     `people` is about how many there are in the private graph; as many as in the public one when left out.
     """
     plan = file.plan
-    if not isinstance(plan, PureDegreePlan) or plan.relation != "node":
+    if not isinstance(plan, DegreePlan) or plan.relation != "node":
         raise PlanError(
             'which largest degree to take is asked of a plan for degrees under "node" only: elsewhere no edge is left '
             "out above it"
@@ -261,7 +261,7 @@ def advise_theta(file: PlanFile, location: str, source: str | None = None, peopl
     return ThetaAdvice(source or location, round(people), stated, tuple(rows), last if released else None)
 
 
-def _noise(plan: PureDegreePlan, theta: int) -> int:
+def _noise(plan: DegreePlan, theta: int) -> int:
     """Return how far a count of a release with this theta is off, two times in three."""
     own, graph = plan.degrees, plan.degrees.graph
     change = degree_sensitivity(graph.relation, graph.counted, own.form, own.neighbours, theta)

@@ -20,7 +20,7 @@ from treetop.counts.counts import Counts
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.noise import Key
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.release.run import run_plan
 
 MOST = 1_000_000
@@ -123,7 +123,7 @@ class Tried:
         return Row(codes, names, self.true[node], *self.released.get(node, (0, None, None)))
 
 
-def try_out(plan: PurePlan, twin: MadeUp, level: str | None = None, seed: int = 0) -> Tried:
+def try_out(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -> Tried:
     """Release a made-up twin once by the plan, with noise that anybody can compute.
 
     `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
@@ -137,7 +137,7 @@ def try_out(plan: PurePlan, twin: MadeUp, level: str | None = None, seed: int = 
     return Tried(plan.spine, depths, twin.at(depths), _by_nodes(plan.spine, depths, release.table(level)))
 
 
-def _card(plan: PurePlan) -> dict[str, Any]:
+def _card(plan: Plan) -> dict[str, Any]:
     """Return what intervals need to know; nobody is shown it."""
     sure = {} if plan.confidence is None else {"accuracy": {"confidence": plan.confidence}}
     return {"private": False, "title": plan.title, "plan": {"confidence": plan.confidence}, **sure}

@@ -18,7 +18,7 @@ from treetop.advice.expected import expected_errors
 from treetop.advice.prior import Prior
 from treetop.advice.split_for import Objective, level_weights, optimal_split, terms_of
 from treetop.errors import PlanError
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 
 Verdict: TypeAlias = Literal["better than zeros", "better than zeros if crowded", "worse than zeros"]
@@ -106,7 +106,7 @@ class Outlook:
         return "\n".join([text_table([head, *rows], left=(0,)), *([""] if self.noisy else []), *self.sentences()])
 
 
-def outlook(plan: PurePlan, total: float) -> Outlook:
+def outlook(plan: Plan, total: float) -> Outlook:
     """Say what a release will be worth with about so many records; no data is read."""
     plan.refuse_unless_top_down()
     if not (math.isfinite(total) and total > 0):
@@ -127,7 +127,7 @@ def outlook(plan: PurePlan, total: float) -> Outlook:
     return Outlook(float(total), tables, verdict, leaves.noise, tuple(remedies))
 
 
-def known_outlook(plan: PurePlan, declared: float | None = None) -> Outlook | None:
+def known_outlook(plan: Plan, declared: float | None = None) -> Outlook | None:
     """Say it with as many records as declared, or as there are units at least; None where nobody knows either."""
     if declared is not None:
         return outlook(plan, declared)
@@ -138,7 +138,7 @@ def known_outlook(plan: PurePlan, declared: float | None = None) -> Outlook | No
     return None if plan.population is None else outlook(plan, plan.population)
 
 
-def _verdict(plan: PurePlan, total: float, leaves: TableOutlook) -> Verdict:
+def _verdict(plan: Plan, total: float, leaves: TableOutlook) -> Verdict:
     """Judge the leaves: where each leaf of one attribute has but one partner, they are crowded as can be expected."""
     if not leaves.mostly_noise:
         return "better than zeros"
@@ -146,7 +146,7 @@ def _verdict(plan: PurePlan, total: float, leaves: TableOutlook) -> Verdict:
     return "better than zeros if crowded" if crowded >= leaves.noise else "worse than zeros"
 
 
-def _remedies(plan: PurePlan, total: float, levels: Sequence[TableOutlook]) -> list[str]:
+def _remedies(plan: Plan, total: float, levels: Sequence[TableOutlook]) -> list[str]:
     """Say what would help, with numbers."""
     last = levels[-1]
     if not last.mostly_noise:
@@ -162,7 +162,7 @@ def _remedies(plan: PurePlan, total: float, levels: Sequence[TableOutlook]) -> l
     return said
 
 
-def _larger(plan: PurePlan, last: TableOutlook) -> str:
+def _larger(plan: Plan, last: TableOutlook) -> str:
     """Return about what loss would bring the noise down to the average: noise falls as fast as epsilon grows."""
     factor, loss = last.noise / last.average, plan.loss
     if loss.epsilon is None:
@@ -195,7 +195,7 @@ class ForecastRow:
 class Forecast:
     """The best split for a prior, and what it gains; print it for people."""
 
-    plan: PurePlan
+    plan: Plan
     """The plan with the best split."""
     rows: tuple[ForecastRow, ...]
     """Every measured level, from the top."""
@@ -250,7 +250,7 @@ CONSISTENT = (
 
 
 def forecast(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     weights: Mapping[str, Number] | None = None,
     objective: Objective = "separate",
@@ -265,7 +265,7 @@ def forecast(
 
 
 def forecast_of(
-    plan: PurePlan, best: PurePlan, prior: Prior, weights: Mapping[str, Number] | None = None, words: str = ""
+    plan: Plan, best: Plan, prior: Prior, weights: Mapping[str, Number] | None = None, words: str = ""
 ) -> Forecast:
     """Return what a prior expects of a plan, and of the same with another split."""
     weigh = level_weights(plan.spine, weights)

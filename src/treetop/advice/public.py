@@ -29,7 +29,7 @@ from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.io.source import Source, reads_once
 from treetop.measure.questions import leaves_of
 from treetop.plan.file import PlanFile
-from treetop.plan.groups.planned import SIZE, PureGroupTablePlan, inner, leaves_above_zero
+from treetop.plan.groups.planned import SIZE, GroupTablePlan, inner, leaves_above_zero
 from treetop.release.release import Release
 
 MOST_CELLS = 1 << 24
@@ -53,7 +53,7 @@ class GroupTwin:
 
 
 def read_group_twin(
-    plan: PureGroupTablePlan, file: PlanFile, location: str, source: str, role: Role = "twin"
+    plan: GroupTablePlan, file: PlanFile, location: str, source: str, role: Role = "twin"
 ) -> tuple[GroupTwin, list[str]]:
     """Read a public table of group sizes, and say what was not done alike; that it is not private, the caller knows."""
     stated, present, notes = keeping_alike(inner(file.table(location)), role)
@@ -64,7 +64,7 @@ def read_group_twin(
     return _twin(plan, sizes, "public table", source, bool(sizes.number[:, -1].any())), notes
 
 
-def released_group_twin(plan: PureGroupTablePlan, location: str, source: str) -> GroupTwin:
+def released_group_twin(plan: GroupTablePlan, location: str, source: str) -> GroupTwin:
     """Take an earlier release of group sizes in the same regions, with at least as many sizes."""
     release = Release.load(location)
     if not release.card["private"]:
@@ -100,7 +100,7 @@ def sizes_of(spine: Spine, counts: Counts) -> GroupSizes:
     return GroupSizes(regions, number)
 
 
-def _twin(plan: PureGroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, open_ended: bool) -> GroupTwin:
+def _twin(plan: GroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, open_ended: bool) -> GroupTwin:
     """Top-code the sizes as the plan does."""
     largest = plan.sizes.largest
     number = sizes.number[:, : largest + 1].copy()
@@ -111,7 +111,7 @@ def _twin(plan: PureGroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, 
     return GroupTwin(prior, sizes, open_ended)
 
 
-def _reader(plan: PureGroupTablePlan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
+def _reader(plan: GroupTablePlan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
     """Read as the plan does where the columns are there; otherwise as numbers of groups by place and size."""
     own = plan.reader(file.columns, file.count)
     if present is None or all(name in present for name in own.columns.wanted()):
@@ -133,7 +133,7 @@ def _first(present: list[str], *names: str | None) -> str | None:
     return next((name for name in names if name in present), None)
 
 
-def _with_empty(plan: PureGroupTablePlan, reader: Reader, sizes: GroupSizes) -> GroupSizes:
+def _with_empty(plan: GroupTablePlan, reader: Reader, sizes: GroupSizes) -> GroupSizes:
     """Add the empty groups that the public list tells of, where the table has none and the list is long enough."""
     if plan.listed is None or reader.rows == "people" or sizes.number[:, 0].any():
         return sizes
@@ -172,7 +172,7 @@ def read_public(
     file: PlanFile, location: str, source: str, role: Role, compare: bool = True
 ) -> tuple[Prior, list[str]]:
     """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
-    if isinstance(file.plan, PureGroupTablePlan):
+    if isinstance(file.plan, GroupTablePlan):
         groups, notes = read_public_groups(file, file.plan, location, source, role, compare)
         return groups.prior, notes
     if is_release(location):
@@ -191,7 +191,7 @@ def read_public(
 
 
 def read_public_groups(
-    file: PlanFile, plan: PureGroupTablePlan, location: str, source: str, role: Role, compare: bool = True
+    file: PlanFile, plan: GroupTablePlan, location: str, source: str, role: Role, compare: bool = True
 ) -> tuple[GroupTwin, list[str]]:
     """Take a release of group sizes, or read a public table of them, which the private one must not be."""
     if is_release(location):

@@ -24,7 +24,7 @@ from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.release.errors import merge, starts
 
 
@@ -42,7 +42,7 @@ class Shares:
 
 
 def share_errors(
-    plan: PurePlan, prior: Prior, shares: Shares, *, runs: int, threads: int | None = None, seed: int = 0
+    plan: Plan, prior: Prior, shares: Shares, *, runs: int, threads: int | None = None, seed: int = 0
 ) -> Floats:
     """Return, for each trial on the prior's table, the sum of squared errors of all shares, a whole sum being 1.
 
@@ -114,7 +114,7 @@ class Refinement:
 
 
 def refine_split(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     weights: Mapping[str, Number] | None = None,
     *,
@@ -176,7 +176,7 @@ def refine_split(
     )
 
 
-def _start(plan: PurePlan) -> dict[str, Fraction]:
+def _start(plan: Plan) -> dict[str, Fraction]:
     """Return the plan's own weights where it has any: they are shorter than the shares."""
     given = plan.split if isinstance(plan.split, Mapping) else {}
     measured = [level for level in plan.levels if level.is_measured]

@@ -29,8 +29,8 @@ from treetop.measure.descent import descent_of
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
-from treetop.plan.groups.planned import PureGroupTablePlan, leaves_above_zero
-from treetop.plan.plan import PurePlan
+from treetop.plan.groups.planned import GroupTablePlan, leaves_above_zero
+from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
@@ -106,7 +106,7 @@ class Trials:
 
 
 def simulate(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     *,
     runs: int = 20,
@@ -138,12 +138,12 @@ def simulate(
         margin = planned.margin(risk, plan.terms)
         found = _pooled([levels[index] for levels in tried], confidence, margin)
         rows.append(TrialRow(index, name, nodes, mean, margin, found.mean, found.sum / (runs * nodes), *found[2:]))
-    told = {"reaches": "the interval of one number reaches"} if isinstance(plan, PureGroupTablePlan) else {}
+    told = {"reaches": "the interval of one number reaches"} if isinstance(plan, GroupTablePlan) else {}
     return Trials(tuple(rows), runs, confidence, f"{prior.kind}: {prior.source}", **told)
 
 
 def trials(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     summarise: Callable[[Ints], T],
     *,
@@ -161,7 +161,7 @@ def trials(
 
 
 def try_out(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     look: Callable[[Nodes, Ints], T],
     *,
@@ -180,9 +180,9 @@ def try_out(
         yield from pool.map(lambda number: look(*release(secret.derive("trial", number))), range(runs))
 
 
-def _released(plan: PurePlan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
+def _released(plan: Plan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
     """Return what releases a twin once by the plan, to leaves and their counts."""
-    if isinstance(plan, PureGroupTablePlan):
+    if isinstance(plan, GroupTablePlan):
         sizes, core = sizes_of(plan.spine, twin), plan.core
 
         def of_groups(key: Key) -> tuple[Nodes, Ints]:
@@ -220,7 +220,7 @@ def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[
     return [error.sum(keepdims=True), *below]
 
 
-def squared_errors(plan: PurePlan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
+def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
     """Return, for each run and level, the sum of squared errors of all released counts."""
     return np.array(list(trials(plan, prior, _squares, runs=runs, threads=threads, seed=seed)))
 

@@ -25,7 +25,7 @@ from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.law import at_most
 from treetop.noise.sum_noise import sum_margin
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 from treetop.privacy import Definition, Loss, Unit, epsilon_from_rho
 from treetop.privacy.accountant import cost, is_exact_by_default
@@ -170,7 +170,7 @@ class Answer:
     """A weight for every measured level, for `Plan(split=…)`: short decimals."""
     levels: tuple[LevelNeed, ...]
     """Every measured level."""
-    plan: PurePlan = field(repr=False)
+    plan: Plan = field(repr=False)
     """The plan with this loss and split, in which every target was checked."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def loss_for(
     Each level that is finer than every target, and each margin, is given the share `rest` of the loss. `large_delta`
     says that a delta of one in the number of units, or more, is meant, and `accounting` how epsilon and delta are kept.
     What public `facts` decide costs nothing. `terms` is the number of measurements that one count is made of
-    (`PurePlan.terms`).
+    (`Plan.terms`).
     """
     kind = definition or ("pure" if delta is None else "approximate")
     if kind == "approximate" and delta is None:
@@ -231,7 +231,7 @@ def loss_for(
     if kind == "pure" and delta is not None:
         raise LossError("a pure loss has no delta: leave it out")
     trial = Loss(epsilon=1) if kind == "pure" else Loss(rho=1)
-    plan = PurePlan(spine, unit, trial, unknown=unknown, margins=margins, facts=facts or {})
+    plan = Plan(spine, unit, trial, unknown=unknown, margins=margins, facts=facts or {})
     measured = [part.name for part in plan.workload if part.is_measured]
     wanted = _by_level(plan, targets)
     laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian, terms)
@@ -255,7 +255,7 @@ def loss_for(
 
 
 def loss_for_error(
-    plan: PurePlan,
+    plan: Plan,
     prior: Prior,
     error: float,
     weights: Mapping[str, Number] | None = None,
@@ -304,7 +304,7 @@ def loss_for_error(
     return Answer(found.loss, FrozenMap(ordered), rows, found)
 
 
-def _by_level(plan: PurePlan, targets: Sequence[Target]) -> dict[str, list[Target]]:
+def _by_level(plan: Plan, targets: Sequence[Target]) -> dict[str, list[Target]]:
     """Bring every target to the level whose measurements decide it."""
     if not targets:
         raise PlanError("there is no target: give at least one, such as within('place.town', margin=20)")
@@ -363,14 +363,14 @@ def _largest(target: Target, family: Callable[[Fraction], Law], terms: int) -> F
 
 
 def _smallest(
-    trial: PurePlan,
+    trial: Plan,
     kind: Definition,
     stated: Mapping[str, Any],
     split: Mapping[str, Fraction],
     digits: int,
     wanted: Mapping[str, Sequence[Target]],
     terms: int,
-) -> PurePlan:
+) -> Plan:
     """Round the loss up until the plan gives every level what it needs, and check every target in it."""
     total = sum(split.values(), Fraction(0))
     least = total if kind != "approximate" else _least_epsilon(total, trial.unit, stated)
@@ -406,7 +406,7 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
     return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
-def _need(name: str, why: str, plan: PurePlan, terms: int) -> LevelNeed:
+def _need(name: str, why: str, plan: Plan, terms: int) -> LevelNeed:
     planned = next(part for part in plan.workload if part.name == name)
     law = planned.law
     errors = mean_absolute_of_count(law, terms), planned.margin(Fraction(5, 100), terms)

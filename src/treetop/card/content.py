@@ -16,9 +16,9 @@ from treetop.card.words import counted
 from treetop.domain.unit import only_if
 from treetop.ledger import Balance, Entry, Ledger, Reservation
 from treetop.noise.gate import WARNING
-from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
-from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.plan import PurePlan
+from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import CONFIDENCE, LevelAccuracy, Part
 from treetop.privacy.composition import Cells, gaussian_rho
@@ -30,7 +30,7 @@ UNKNOWN_HASH = "0" * 64
 """Stands for the hash of a reservation that is not made yet."""
 
 
-def expected_composition(ledger: Ledger, dataset: str, plan: PurePlan) -> dict[str, Any]:
+def expected_composition(ledger: Ledger, dataset: str, plan: Plan) -> dict[str, Any]:
     """Return what a release would state if it were reserved now; nothing is reserved."""
     earlier = ledger.entries(dataset)
     charged = ledger.budget.charge(plan.spent, plan.loss.currency)
@@ -45,7 +45,7 @@ def reserved_composition(ledger: Ledger, reservation: Reservation) -> dict[str, 
     return _composition(ledger, own.dataset, own.charged, own.cells, earlier, reservation.number, reservation.sha256)
 
 
-def sentence(composition: Mapping[str, Any] | None, plan: PurePlan) -> str:
+def sentence(composition: Mapping[str, Any] | None, plan: Plan) -> str:
     """Say what adds up, and on what conditions the sum holds."""
     entity, when = plan.unit.entity, only_if(plan.conditions)
     said = _sum(composition, entity)
@@ -181,13 +181,13 @@ class Words(Protocol):
         """Say what the release does not promise."""
 
 
-def words_of(plan: PurePlan) -> Words:
+def words_of(plan: Plan) -> Words:
     """Return what this kind of plan says."""
-    kinds: dict[type[PurePlan], Words] = {PureGroupTablePlan: group_words, DegreeCounts: degree_words}
+    kinds: dict[type[Plan], Words] = {GroupTablePlan: group_words, DegreeCounts: degree_words}
     return next((said for kind, said in kinds.items() if isinstance(plan, kind)), words)
 
 
-def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
+def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
     """Return the card without what only the finished release knows: its size and its files."""
     said = words_of(plan)
     return of_plan(plan) | {
@@ -220,7 +220,7 @@ def draft_card(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     }
 
 
-def composed(composition: Mapping[str, Any] | None, plan: PurePlan) -> dict[str, Any]:
+def composed(composition: Mapping[str, Any] | None, plan: Plan) -> dict[str, Any]:
     """Say what was spent before, and what this release adds; None where no ledger was used."""
     return {**(composition or {"ledger": False}), "sentence": sentence(composition, plan)}
 
@@ -238,7 +238,7 @@ def _kept(facts: Facts) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def of_plan(plan: PurePlan) -> dict[str, Any]:
+def of_plan(plan: Plan) -> dict[str, Any]:
     """Return what is the same for every release of a plan; worked out and checked once."""
     part = {
         "treetop": FORMAT,
@@ -253,7 +253,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
         "levels": _levels(plan),
         **({"margins": _margins(plan)} if plan.margin_tables else {}),
         **({"facts": known.facts(plan)} if plan.public_facts else {}),
-        **({"choice": _choice(plan)} if isinstance(plan, PureDegreePlan) and plan.choice is not None else {}),
+        **({"choice": _choice(plan)} if isinstance(plan, DegreePlan) and plan.choice is not None else {}),
         "accuracy": _accuracy(plan),
         "post_processing": words_of(plan).post_processing(plan),
         "plan": plan.describe(),
@@ -263,7 +263,7 @@ def of_plan(plan: PurePlan) -> dict[str, Any]:
     return part
 
 
-def _accuracy(plan: PurePlan, facts: Facts | None = None) -> dict[str, Any]:
+def _accuracy(plan: Plan, facts: Facts | None = None) -> dict[str, Any]:
     """Say what margins, bounds and intervals are, and how often those of a public twin held."""
     said: dict[str, Any] = {"confidence": float(plan.confidence or CONFIDENCE), **words_of(plan).accuracy(plan)}
     if "interval" not in said:
@@ -278,7 +278,7 @@ def _accuracy(plan: PurePlan, facts: Facts | None = None) -> dict[str, Any]:
     return part
 
 
-def _hierarchies(plan: PurePlan) -> list[dict[str, Any]]:
+def _hierarchies(plan: Plan) -> list[dict[str, Any]]:
     return [
         {
             "attribute": name,
@@ -289,7 +289,7 @@ def _hierarchies(plan: PurePlan) -> list[dict[str, Any]]:
     ]
 
 
-def _unit(plan: PurePlan, facts: Facts) -> dict[str, Any]:
+def _unit(plan: Plan, facts: Facts) -> dict[str, Any]:
     unit, said = plan.unit, words_of(plan)
     return {
         "entity": unit.entity,
@@ -303,7 +303,7 @@ def _unit(plan: PurePlan, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _loss(plan: PurePlan) -> dict[str, Any]:
+def _loss(plan: Plan) -> dict[str, Any]:
     loss = plan.loss
     pure = loss.definition == "pure"
     delta = None if pure else loss.delta or COMPARED_AT
@@ -321,18 +321,18 @@ def _loss(plan: PurePlan) -> dict[str, Any]:
     }
 
 
-def _levels(plan: PurePlan) -> list[dict[str, Any]]:
+def _levels(plan: Plan) -> list[dict[str, Any]]:
     rows = plan.accuracy().levels
     return [_level(plan, level, row) for level, row in zip(plan.levels, rows, strict=True)]
 
 
-def _margins(plan: PurePlan) -> list[dict[str, Any]]:
+def _margins(plan: Plan) -> list[dict[str, Any]]:
     """Return what there is to know of every table beside the spine."""
     rows = [_level(plan, part, row) for part, row in zip(plan.margin_parts, plan.accuracy().margins, strict=True)]
     return [{name: value for name, value in row.items() if name not in ("level", "bound")} for row in rows]
 
 
-def _choice(plan: PureDegreePlan) -> list[dict[str, Any]]:
+def _choice(plan: DegreePlan) -> list[dict[str, Any]]:
     """Return what theta was chosen by: of every candidate what was measured, what that cost, and what spoke for it."""
     assert plan.choice is not None
     measured = plan.choice.measured or [None] * len(plan.choice.candidates)
@@ -353,7 +353,7 @@ def _choice(plan: PureDegreePlan) -> list[dict[str, Any]]:
     ]
 
 
-def _level(plan: PurePlan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
+def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
     measured = level.is_measured
     change = plan.unit.sensitivity(level.name)
     return {

@@ -8,8 +8,8 @@ from typing import Any
 
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Policies
-from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
-from treetop.plan.graphs.regional import PureRegionalPlan
+from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
+from treetop.plan.graphs.regional import RegionalPlan
 from treetop.plan.graphs.unit import Choice, DegreeFacts, DegreeUnit
 from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Split
@@ -39,7 +39,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> DegreeCounts:
     amounts: dict[str, Any] = {
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
-    kind: type[DegreeCounts] = PureRegionalPlan if len(spine.attributes) > 1 else PureDegreePlan
+    kind: type[DegreeCounts] = RegionalPlan if len(spine.attributes) > 1 else DegreePlan
     choices: dict[str, Any] = {}
     if (choice := told["degrees"].get("choice")) is not None:
         measured = choice["measured"]

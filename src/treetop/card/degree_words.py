@@ -11,8 +11,8 @@ from treetop.card.meaning import plural
 from treetop.card.schema import Facts
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
-from treetop.plan.graphs.degrees import DegreeCounts, PureDegreePlan
-from treetop.plan.graphs.regional import PureRegionalPlan
+from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
+from treetop.plan.graphs.regional import RegionalPlan
 
 _MEASURED = {
     "histogram": "the number of people of each degree",
@@ -25,7 +25,7 @@ def mechanism(plan: DegreeCounts) -> str:
     last = "that degree" if _is_open(plan) else plan.degrees.largest
     what = f"{_MEASURED[plan.degrees.form]} is measured with noise, from 0 to {last}"
     degree = f"A degree is {plan.degrees.graph.meaning}."
-    if isinstance(plan, PureRegionalPlan):
+    if isinstance(plan, RegionalPlan):
         return (
             f"{plan.core.name}: in every region of every level, and in all of them together, {what}; then all levels "
             "are repaired at once to non-negative whole numbers that add up (Differential Privacy of Hierarchical "
@@ -36,12 +36,12 @@ def mechanism(plan: DegreeCounts) -> str:
 
 def _is_open(plan: DegreeCounts) -> bool:
     """Whether theta is still to be chosen."""
-    return isinstance(plan, PureDegreePlan) and plan.choice is not None and plan.choice.measured is None
+    return isinstance(plan, DegreePlan) and plan.choice is not None and plan.choice.measured is None
 
 
 def _choosing(plan: DegreeCounts) -> str:
     """Say how theta is chosen, where it is."""
-    if not isinstance(plan, PureDegreePlan) or plan.choice is None:
+    if not isinstance(plan, DegreePlan) or plan.choice is None:
         return ""
     listed = ", ".join(f"{theta:,}" for theta in plan.choice.candidates)
     found = "" if plan.choice.measured is None else f", {plan.degrees.largest:,},"
@@ -69,7 +69,7 @@ def accuracy(plan: DegreeCounts) -> dict[str, str]:
         "included, each by a part of the risk; most are far closer.",
     }
     source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
-    if isinstance(plan, PureRegionalPlan):
+    if isinstance(plan, RegionalPlan):
         said = {
             "margin": "So far reaches the interval of one number of people, of one degree in one region of the level, "
             f"to either side of {source}: the exact quantile of the noise in it.",
@@ -122,7 +122,7 @@ def conditions(plan: DegreeCounts) -> list[str]:
         one = "row of the edge table" if plan.degrees.graph.directed else "pair of people"
         told.append(f"One {plan.unit.entity} is one {one} (declared).")
     if relation != "node":
-        where = ", and in which region," if isinstance(plan, PureRegionalPlan) else ""
+        where = ", and in which region," if isinstance(plan, RegionalPlan) else ""
         told.append(f"Who is in the graph{where} is public (declared).")
     return told
 
@@ -134,7 +134,7 @@ def bound(plan: DegreeCounts) -> str:
 
 def unknown(plan: DegreeCounts) -> str:
     """Say what happened to ids and codes that are not known."""
-    region = " A region that is not in its hierarchy stops a release." if isinstance(plan, PureRegionalPlan) else ""
+    region = " A region that is not in its hierarchy stops a release." if isinstance(plan, RegionalPlan) else ""
     if plan.unknown == "drop":
         return f"Edges to people who are not in the table of people were left out; how many is private.{region}"
     return f"An edge to somebody who is not in the table of people stops a release.{region}"
@@ -143,7 +143,7 @@ def unknown(plan: DegreeCounts) -> str:
 def post_processing(plan: DegreeCounts) -> list[str]:
     """Say what was done to measurements."""
     cumulative, last = plan.degrees.form == "cumulative", ["Coarser counts are the sums of the released leaves."]
-    if isinstance(plan, PureRegionalPlan):
+    if isinstance(plan, RegionalPlan):
         return [*joint(cumulative, True, "people", "degree"), *last]
     if cumulative:
         to = "to the number of people" if plan.people_are_public else "to at most the highest of them"
@@ -151,7 +151,7 @@ def post_processing(plan: DegreeCounts) -> list[str]:
         return [f"{told} are the counts.", *last]
     if not plan.people_are_public:
         return ["Measurements below zero were replaced by zero.", *last]
-    if isinstance(plan, PureDegreePlan) and plan.rest:
+    if isinstance(plan, DegreePlan) and plan.rest:
         return [
             "Measurements below zero were replaced by zero, and lowered to the number of people where they summed to "
             "more, with the least sum of squared changes; people without edges are what the others leave.",
@@ -176,7 +176,7 @@ def notes(plan: DegreeCounts) -> list[str]:
 
 def _of_theta(plan: DegreeCounts) -> str:
     """Say what the largest degree costs where edges are left out above it, from public knowledge alone."""
-    assert isinstance(plan, PureDegreePlan)  # by region, "node" is refused
+    assert isinstance(plan, DegreePlan)  # by region, "node" is refused
     if plan.choice is not None:
         return _of_candidates(plan)
     theta, margin, people = plan.degrees.largest, plan.law.margin(Fraction(1, 20)), plan.unit.population
@@ -190,7 +190,7 @@ def _of_theta(plan: DegreeCounts) -> str:
     )
 
 
-def _of_candidates(plan: PureDegreePlan) -> str:
+def _of_candidates(plan: DegreePlan) -> str:
     """Say what each candidate for the largest degree costs."""
     assert plan.choice is not None
     pairs = zip(plan.choice.candidates, plan.candidate_laws, strict=True)

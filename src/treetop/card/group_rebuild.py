@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from treetop.domain.spine import Spine
-from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import GroupTableUnit, GroupUnit
 from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Split
@@ -20,7 +20,7 @@ def rebuild_unit(card: Mapping[str, Any]) -> GroupTableUnit:
     return GroupTableUnit(unit, groups["form"], groups["largest"])
 
 
-def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PureGroupTablePlan:
+def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> GroupTablePlan:
     """Return the plan that a card describes; the list of groups is known by its hash only."""
     told = card["plan"]
     unit, loss, groups = told["unit"], told["loss"], told["groups"]
@@ -29,7 +29,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine) -> PureGroupTablePlan:
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
     protected = GroupUnit(unit["entity"], groups["event"], groups["quantity"])
-    return PureGroupTablePlan(
+    return GroupTablePlan(
         spine=spine,
         unit=GroupTableUnit(protected, groups["form"], groups["largest"], unit["id"], unit.get("population")),
         loss=Loss(**amounts, large_delta=loss.get("large_delta", False)),

@@ -8,8 +8,8 @@ from treetop.card.meaning import plural
 from treetop.card.schema import Facts
 from treetop.card.words import reckless
 from treetop.noise.gate import WARNING
-from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.plan import PurePlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.plan import Plan
 
 _MEASURED = {
     "direct": "the number of groups of each size",
@@ -26,7 +26,7 @@ _ROW = {
 }
 
 
-def mechanism(plan: PureGroupTablePlan) -> str:
+def mechanism(plan: GroupTablePlan) -> str:
     """Say what is measured, and how it becomes a release."""
     theirs = "" if plan.method == "exact" else "; this repair is not in the paper"
     return (
@@ -37,7 +37,7 @@ def mechanism(plan: PureGroupTablePlan) -> str:
     )
 
 
-def noise(plan: PurePlan) -> str:
+def noise(plan: Plan) -> str:
     """Say which noise, and how its levels add up, where one unit moves each of them as far."""
     change = plan.unit.sensitivity("")
     if plan.loss.definition == "pure":
@@ -52,7 +52,7 @@ def noise(plan: PurePlan) -> str:
     )
 
 
-def accuracy(plan: PureGroupTablePlan) -> dict[str, str]:
+def accuracy(plan: GroupTablePlan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     cumulative = plan.sizes.form == "cumulative"
     source = "the difference of two measured cumulative counts" if cumulative else "its own measurement"
@@ -76,13 +76,13 @@ def accuracy(plan: PureGroupTablePlan) -> dict[str, str]:
     return said
 
 
-def unit(plan: PureGroupTablePlan) -> dict[str, Any]:
+def unit(plan: GroupTablePlan) -> dict[str, Any]:
     """Return what else there is to state about the unit."""
     group = plan.sizes.group
     return {"event": group.event, "quantity": group.quantity, "conditions": conditions(plan)}
 
 
-def neighbours(plan: PureGroupTablePlan, facts: Facts) -> str:
+def neighbours(plan: GroupTablePlan, facts: Facts) -> str:
     """Say which tables must be hard to tell apart."""
     group = plan.sizes.group
     how = {
@@ -93,7 +93,7 @@ def neighbours(plan: PureGroupTablePlan, facts: Facts) -> str:
     return f"Two tables of the same groups are neighbours when one becomes the other by {how}."
 
 
-def conditions(plan: PureGroupTablePlan) -> list[str]:
+def conditions(plan: GroupTablePlan) -> list[str]:
     """Say what the sensitivities rest on, and for each whether it was enforced or declared."""
     group = plan.sizes.group
     told = []
@@ -121,24 +121,24 @@ def conditions(plan: PureGroupTablePlan) -> list[str]:
     return told
 
 
-def _one_group(plan: PureGroupTablePlan) -> str:
+def _one_group(plan: GroupTablePlan) -> str:
     entity = plan.unit.entity
     if plan.rows == "people" and plan.unit.id is not None:
         return f"One {entity} is in at most one group: the column {plan.unit.id!r} tells them apart (enforced)."
     return f"One {entity} is in at most one group (declared)."
 
 
-def bound(plan: PureGroupTablePlan) -> str:
+def bound(plan: GroupTablePlan) -> str:
     """Say how contributions were bounded."""
     return " ".join(conditions(plan))
 
 
-def unknown(plan: PureGroupTablePlan) -> str:
+def unknown(plan: GroupTablePlan) -> str:
     """Say what happened to codes that are not in a hierarchy."""
     return "A region that is not in its hierarchy, or a group that is not on the list, stops a release."
 
 
-def post_processing(plan: PureGroupTablePlan) -> list[str]:
+def post_processing(plan: GroupTablePlan) -> list[str]:
     """Say what was done to measurements."""
     last = "Coarser counts are the sums of the released leaves."
     if plan.method == "joint":
@@ -175,7 +175,7 @@ def joint(cumulative: bool, kept: bool, what: str, axis: str) -> list[str]:
     ]
 
 
-def notes(plan: PureGroupTablePlan) -> list[str]:
+def notes(plan: GroupTablePlan) -> list[str]:
     """Say what will be measured and on what conditions, before a release."""
     measured = _MEASURED[plan.sizes.form]
     return [
@@ -186,7 +186,7 @@ def notes(plan: PureGroupTablePlan) -> list[str]:
     ]
 
 
-def _largest(plan: PureGroupTablePlan) -> str:
+def _largest(plan: GroupTablePlan) -> str:
     """Say what a larger largest size would cost, which is public, beside what it would tell."""
     group, largest = plan.sizes.group, plan.sizes.largest
     here, more = (group.sensitivity(plan.sizes.form, size).l1 for size in (largest, 2 * largest))
@@ -196,7 +196,7 @@ def _largest(plan: PureGroupTablePlan) -> str:
     return f"{told} more counts in every region, each as uncertain as these, and not with more noise on any of them."
 
 
-def caveats(plan: PureGroupTablePlan, facts: Facts) -> list[str]:
+def caveats(plan: GroupTablePlan, facts: Facts) -> list[str]:
     """Say what the release does not promise."""
     entity = plan.unit.entity
     told = [*([] if facts.private else [WARNING]), *reckless(plan)]

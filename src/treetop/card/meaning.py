@@ -11,7 +11,7 @@ from treetop._util.choices import with_article
 from treetop.domain.constraints import INVARIANT, TableFact
 from treetop.domain.marginal import title_of
 from treetop.plan.constraints_kept import compared, kept_exactly
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy import Sensitivity, epsilon_from_rho
 from treetop.privacy.loss import COMPARED_AT
 
@@ -27,22 +27,22 @@ _STATES = {
 }
 
 
-def facts(plan: PurePlan) -> list[dict[str, Any]]:
+def facts(plan: Plan) -> list[dict[str, Any]]:
     """Return what is known of each table, with a sentence."""
     return [fact.describe() | {"sentence": _sentence(plan, fact)} for fact in plan.public_facts]
 
 
-def _sentence(plan: PurePlan, fact: TableFact) -> str:
+def _sentence(plan: Plan, fact: TableFact) -> str:
     said = "; ".join(_STATES[kind] for kind in fact.kinds)
     unchecked = "; the private table is not compared with it" if fact.unchecked else ""
     return f"{_title(plan, fact)}: {said}{unchecked}."
 
 
-def _title(plan: PurePlan, fact: TableFact) -> str:
+def _title(plan: Plan, fact: TableFact) -> str:
     return title_of(plan.spine, fact.table.depths)
 
 
-def before_a_release(plan: PurePlan) -> list[str]:
+def before_a_release(plan: Plan) -> list[str]:
     """Say what facts will do, and what that means for a person, before private data is read."""
     if not plan.public_facts:
         return []
@@ -60,7 +60,7 @@ def before_a_release(plan: PurePlan) -> list[str]:
     return told
 
 
-def _meaning(plan: PurePlan, fact: TableFact) -> str:
+def _meaning(plan: Plan, fact: TableFact) -> str:
     """Say what is not protected where counts are told as they are."""
     entity, title = plan.unit.entity, _title(plan, fact)
     return (
@@ -70,11 +70,11 @@ def _meaning(plan: PurePlan, fact: TableFact) -> str:
     )
 
 
-def _is_checked(plan: PurePlan) -> bool:
+def _is_checked(plan: Plan) -> bool:
     return any(map(compared, plan.public_facts))
 
 
-def told_exactly(plan: PurePlan) -> list[str]:
+def told_exactly(plan: Plan) -> list[str]:
     """Say what a release tells without noise because of facts."""
     told = []
     for fact in plan.public_facts:
@@ -85,7 +85,7 @@ def told_exactly(plan: PurePlan) -> list[str]:
     return told
 
 
-def agreeing(plan: PurePlan) -> str:
+def agreeing(plan: Plan) -> str:
     """Say which neighbours are left where counts are told as they are, or tables are compared; empty where all are."""
     same = [_title(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
     told = f" Only tables with the same counts by {' and by '.join(same)} are neighbours." if same else ""
@@ -95,7 +95,7 @@ def agreeing(plan: PurePlan) -> str:
     return told
 
 
-def caveats(plan: PurePlan) -> list[str]:
+def caveats(plan: Plan) -> list[str]:
     """Say what facts leave unprotected, and what rests on their being true."""
     told = [_meaning(plan, fact) for fact in plan.public_facts if INVARIANT in fact.kinds]
     if any(INVARIANT not in fact.kinds for fact in plan.public_facts):
@@ -111,7 +111,7 @@ def caveats(plan: PurePlan) -> list[str]:
     return told
 
 
-def post_processing(plan: PurePlan) -> list[str]:
+def post_processing(plan: Plan) -> list[str]:
     """Say how facts were kept."""
     if not plan.public_facts:
         return []
@@ -165,7 +165,7 @@ _PEOPLE = (
 _TRAVEL = ("trip", "journey", "commute")
 
 
-def loss_summary(plan: PurePlan) -> dict[str, Any]:
+def loss_summary(plan: Plan) -> dict[str, Any]:
     """Return what a release costs, as rho and as epsilon at a delta.
 
     With exact accounting, `epsilon`, which is also `epsilon_alone`, is that of the release by itself, and
@@ -188,7 +188,7 @@ def loss_summary(plan: PurePlan) -> dict[str, Any]:
     return summary
 
 
-def meaning(plan: PurePlan) -> list[dict[str, Any]]:
+def meaning(plan: Plan) -> list[dict[str, Any]]:
     """Return what the loss comes to for one record, for a unit, and for a person behind several units."""
     unit = plan.unit
     rows = []
@@ -214,7 +214,7 @@ def meaning(plan: PurePlan) -> list[dict[str, Any]]:
     return rows
 
 
-def exact(plan: PurePlan) -> list[str]:
+def exact(plan: Plan) -> list[str]:
     """Return what a release tells without noise."""
     told = [*told_exactly(plan), *PUBLIC]
     if plan.levels[0].is_exact and not plan.public_facts.decides((0,) * len(plan.spine.trees)):
@@ -222,7 +222,7 @@ def exact(plan: PurePlan) -> list[str]:
     return told
 
 
-def epsilon_of(amount: Fraction, plan: PurePlan) -> float:
+def epsilon_of(amount: Fraction, plan: Plan) -> float:
     """Return the epsilon of a cost, at the plan's delta or, where it has none, at the one for comparison."""
     loss = plan.loss
     if amount == 0 or loss.definition == "pure":
@@ -232,12 +232,12 @@ def epsilon_of(amount: Fraction, plan: PurePlan) -> float:
     return epsilon_from_rho(amount, loss.delta or COMPARED_AT)
 
 
-def epsilon_beside_others(plan: PurePlan) -> float:
+def epsilon_beside_others(plan: Plan) -> float:
     """Return the epsilon of the plan's rho, which is what adds up with other releases."""
     return _epsilon_of_rho(plan.spent, plan)
 
 
-def _epsilon_of_rho(rho: Fraction, plan: PurePlan) -> float:
+def _epsilon_of_rho(rho: Fraction, plan: Plan) -> float:
     return 0.0 if rho == 0 else epsilon_from_rho(rho, plan.loss.delta or COMPARED_AT)
 
 
@@ -273,7 +273,7 @@ def say_odds(epsilon: float) -> str:
     return f"× {math.ceil(factor * 100) / 100:.2f}" if factor < 10 else f"× {math.ceil(factor):,}"
 
 
-def _piece(plan: PurePlan) -> Fraction:
+def _piece(plan: Plan) -> Fraction:
     """What the noise costs one piece of a unit, such as a record: at most as much as the costliest way to move counts.
 
     Of a unit with n ≥ m records, one more is kept with chance m/(n + 1), in the place of one of the m that were kept.
@@ -287,7 +287,7 @@ def _piece(plan: PurePlan) -> Fraction:
     return max((sum(costs, Fraction(0)) for costs in zip(*parts, strict=True)), default=Fraction(0))
 
 
-def _part(plan: PurePlan, way: Sensitivity, level: str) -> Fraction:
+def _part(plan: Plan, way: Sensitivity, level: str) -> Fraction:
     """How much of what a level costs a unit it costs what moves the counts only so far."""
     whole = plan.unit.sensitivity(level)
     if plan.loss.definition == "pure":
@@ -295,13 +295,13 @@ def _part(plan: PurePlan, way: Sensitivity, level: str) -> Fraction:
     return Fraction(way.l2_squared, whole.l2_squared)
 
 
-def means(who: str, records: int, units: int | None, amount: Fraction, plan: PurePlan) -> dict[str, Any]:
+def means(who: str, records: int, units: int | None, amount: Fraction, plan: Plan) -> dict[str, Any]:
     """Return a row of the table: what an amount comes to, as rho and as epsilon."""
     rho = None if plan.loss.definition == "pure" else float(amount)
     return {"who": who, "records": records, "units": units, "rho": rho, "epsilon": epsilon_of(amount, plan)}
 
 
-def _several(plan: PurePlan, units: int) -> str:
+def _several(plan: Plan, units: int) -> str:
     entity = plan.unit.entity
     if entity in _PEOPLE or plan.unit.enforced:
         return f"{units} {plural(entity)} together"

@@ -11,7 +11,7 @@ from treetop.card import group_rebuild as groups
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import CONFIDENCE, table_shares
 from treetop.privacy import Loss, Split, Unit
@@ -31,7 +31,7 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
     )
 
 
-def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | None = None) -> PurePlan:
+def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | None = None) -> Plan:
     """Return the plan that a card describes, on the spine, and with the facts, that were read from its folder."""
     if "groups" in card["plan"]:
         return groups.rebuild_plan(card, spine)
@@ -43,7 +43,7 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | Non
     beside = _shares(told.get("margins", []))
     stated = levels | beside
     uniform = not stated or table_shares("uniform", list(levels), list(beside)) == stated
-    return PurePlan(
+    return Plan(
         spine=spine,
         unit=_unit(told),
         loss=Loss(

@@ -15,8 +15,8 @@ from treetop.domain.marginal import exact_margins, title_of
 from treetop.io.row_batch import say_kept
 from treetop.noise.gate import WARNING
 from treetop.plan.graphs.degrees import DegreeCounts
-from treetop.plan.groups.planned import PureGroupTablePlan
-from treetop.plan.plan import PurePlan
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
 from treetop.privacy.accountant import law_of
 from treetop.repair import ORDERS, REPAIRS
@@ -75,14 +75,14 @@ NOT_BOUND = (
 OWN_INTERVAL = " The interval of a margin's count, and of any sum that is one, is that of its own measurement alone."
 
 
-def mechanism(plan: PurePlan) -> str:
+def mechanism(plan: Plan) -> str:
     """Say what is measured, and how it becomes a release."""
     past = plan.spine.goes_past
     sums = f" Not measured, and sums of what is measured below them: {', '.join(past)}." if past else ""
     return MECHANISM + (MARGINS if plan.margin_tables else "") + sums
 
 
-def accuracy(plan: PurePlan) -> dict[str, str]:
+def accuracy(plan: Plan) -> dict[str, str]:
     """Say what margins and bounds are, and what intervals are where there are any."""
     named = isinstance(plan.resolve, Resolution)
     bound = BOUND.replace("All counts", "All named counts", 1) if named else BOUND
@@ -124,7 +124,7 @@ def held(covered: int) -> str:
     return f" ({covered:,})"
 
 
-def notes(plan: PurePlan) -> list[str]:
+def notes(plan: Plan) -> list[str]:
     """Say what else there is to know before a release."""
     told = [f"± all: {NOT_BOUND}"] if REPAIRS[plan.repair].again and not plan.margin_tables else []
     if isinstance(plan.resolve, Resolution):
@@ -139,7 +139,7 @@ WORTH = 10
 to 15 times the edges (docs/results/graphs.md): most of them have no edge, and are repaired to zero."""
 
 
-def _beside_nothing(plan: PurePlan) -> list[str]:
+def _beside_nothing(plan: Plan) -> list[str]:
     """Say how many edges a graph must have for its table to be worth more than none, from the noise alone."""
     leaves = plan.levels[-1]
     if plan.graph is None or not plan.graph.kind.bounded or not leaves.is_measured:
@@ -154,7 +154,7 @@ def _beside_nothing(plan: PurePlan) -> list[str]:
     ]
 
 
-def worse_than_none(plan: PurePlan, edges: float | None) -> list[str]:
+def worse_than_none(plan: Plan, edges: float | None) -> list[str]:
     """Warn of a table of about so many edges that would be further from the truth than an empty one, by its noise."""
     leaves = plan.levels[-1]
     if edges is None or not _beside_nothing(plan) or edges >= (needed := leaves.nodes * leaves.deviation / WORTH):
@@ -165,17 +165,17 @@ def worse_than_none(plan: PurePlan, edges: float | None) -> list[str]:
     ]
 
 
-def unit(plan: PurePlan) -> dict[str, Any]:
+def unit(plan: Plan) -> dict[str, Any]:
     """Return what else there is to state about the unit, as plain values."""
     return {}
 
 
-def noise(plan: PurePlan) -> str:
+def noise(plan: Plan) -> str:
     """Say which noise, and how its levels add up."""
     return law_of(plan.loss).words
 
 
-def neighbours(plan: PurePlan, facts: Facts) -> str:
+def neighbours(plan: Plan, facts: Facts) -> str:
     """Say which tables must be hard to tell apart, in terms of the table."""
     unit = plan.unit
     rows = "rows" if facts.count is None else f"records (a row stands for as many as its {facts.count!r} says)"
@@ -213,7 +213,7 @@ def dropped(drop: Mapping[str, Sequence[str]]) -> str:
 _DISTINCT = " among distinct ones: those of one leaf counted as one."
 
 
-def bound(plan: PurePlan) -> str:
+def bound(plan: Plan) -> str:
     """Say how contributions were bounded, but never how many records that took."""
     unit = plan.unit
     most = "1 record" if unit.contributions == 1 else f"{unit.contributions} records"
@@ -226,7 +226,7 @@ def bound(plan: PurePlan) -> str:
     return f"Declared, not enforced: whoever made the release states that no {unit.entity} has more than {most}."
 
 
-def unknown(plan: PurePlan) -> str:
+def unknown(plan: Plan) -> str:
     """Say what happened to codes that are not in a hierarchy."""
     if isinstance(plan.unknown, Mapping):
         leaves = ", ".join(f"{attribute} under {code!r}" for attribute, code in plan.unknown.items())
@@ -236,7 +236,7 @@ def unknown(plan: PurePlan) -> str:
     return "A code that is not in its hierarchy stops a release."
 
 
-def post_processing(plan: PurePlan) -> list[str]:
+def post_processing(plan: Plan) -> list[str]:
     """Say what was done to measurements; it reads no private data, so it costs nothing."""
     repair, order = REPAIRS[plan.repair], ORDERS[plan.order]
     told = [text.format(order=order.words) for text in repair.words]
@@ -266,7 +266,7 @@ _TWO_SIDED = (
 )
 
 
-def _nearly(plan: PurePlan) -> list[str]:
+def _nearly(plan: Plan) -> list[str]:
     """Say which margins are not kept exactly, and why."""
     every = zip(plan.margin_tables, exact_margins(plan.spine, plan.margin_tables), strict=True)
     crossing = [title_of(plan.spine, margin.depths) for margin, exact in every if not exact]
@@ -298,7 +298,7 @@ def named(resolve: Resolution) -> str:
     )
 
 
-def caveats(plan: PurePlan, facts: Facts) -> list[str]:
+def caveats(plan: Plan, facts: Facts) -> list[str]:
     """Say what the release does not promise."""
     unit = plan.unit
     told = [*([] if facts.private else [WARNING]), *reckless(plan)]
@@ -343,12 +343,12 @@ def caveats(plan: PurePlan, facts: Facts) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def reckless(plan: PurePlan) -> tuple[str, ...]:
+def reckless(plan: Plan) -> tuple[str, ...]:
     """Say that a loss protects hardly anybody, where it does."""
     return (*plan.loss.warnings(), *large_delta(plan))
 
 
-def large_delta(plan: PurePlan) -> list[str]:
+def large_delta(plan: Plan) -> list[str]:
     """Say that delta is large for so few units, where the plan says that this is meant."""
     if plan.loss.delta is None or not plan.loss.large_delta:
         return []
@@ -365,7 +365,7 @@ OUTSIDE = (
 )
 
 
-def _small_counts(plan: PurePlan) -> list[str]:
+def _small_counts(plan: Plan) -> list[str]:
     """Say what to make of small counts, and of those that are not there."""
     if not isinstance(plan.resolve, Resolution):
         return [
@@ -385,7 +385,7 @@ def _small_counts(plan: PurePlan) -> list[str]:
 # What the counts of a release are: of what, up to which limit, and with which open class.
 
 
-def counted(plan: PurePlan) -> dict[str, Any]:
+def counted(plan: Plan) -> dict[str, Any]:
     """Return what is counted, and every rule that makes a released count smaller than the number in the table.
 
     `what` is "records", "edges", "groups" or "people". `limit` is the most records or edges of one unit that are
@@ -393,7 +393,7 @@ def counted(plan: PurePlan) -> dict[str, Any]:
     up to which edges were kept; `open` names the attribute whose largest value stands for larger ones as well;
     `dropped` says that records with unknown codes are left out. `sentences` say the same in words.
     """
-    if isinstance(plan, PureGroupTablePlan):
+    if isinstance(plan, GroupTablePlan):
         return _with_words(plan, {"what": "groups", "open": {"attribute": "size", "from": plan.sizes.largest}})
     if isinstance(plan, DegreeCounts):
         rules: dict[str, Any] = {"what": "people"}
@@ -410,11 +410,11 @@ def counted(plan: PurePlan) -> dict[str, Any]:
     return _with_words(plan, rules)
 
 
-def _with_words(plan: PurePlan, rules: dict[str, Any]) -> dict[str, Any]:
+def _with_words(plan: Plan, rules: dict[str, Any]) -> dict[str, Any]:
     return rules | {"sentences": [*_limit(plan, rules), *_others(rules)]}
 
 
-def _limit(plan: PurePlan, rules: dict[str, Any]) -> list[str]:
+def _limit(plan: Plan, rules: dict[str, Any]) -> list[str]:
     """Say how much of one unit is counted, if that is limited."""
     most, entity, noun = rules.get("limit"), plan.unit.entity, "edge" if rules["what"] != "records" else "record"
     if most is None:

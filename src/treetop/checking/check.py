@@ -26,8 +26,8 @@ from treetop.checking.parts import PartsCheck
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.measure.vectors import repaired
-from treetop.plan.graphs.degrees import PureDegreePlan
-from treetop.plan.plan import PurePlan
+from treetop.plan.graphs.degrees import DegreePlan
+from treetop.plan.plan import Plan
 from treetop.release.folder import (
     CARD,
     FOLDERS,
@@ -103,9 +103,9 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     yield from _axis(release, "degree", card["plan"]["degrees"]["largest"])
     yield from _regions(card, release, "people")
     plan = rebuild_plan(card, release.spine, release.facts)
-    if isinstance(plan, PureDegreePlan):
+    if isinstance(plan, DegreePlan):
         yield from _theta(plan)
-    if release.cells is None or not isinstance(plan, PureDegreePlan):
+    if release.cells is None or not isinstance(plan, DegreePlan):
         return
     release.intervals_at(0.5)  # refuses measurements that are not those of all degrees
     (measured,) = release.measurements.levels
@@ -118,7 +118,7 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
         yield f"{found[degree]:,} people have degree {degree}, but the measurements give {expected[degree]:,}"
 
 
-def _theta(plan: PureDegreePlan) -> Iterator[str]:
+def _theta(plan: DegreePlan) -> Iterator[str]:
     """Choose theta again, where it was chosen, from what was measured of the candidates."""
     choice, theta = plan.choice, plan.degrees.largest
     if choice is None:
@@ -303,7 +303,7 @@ class _Check:
         return read_spine(self.folder, self.card)
 
     @cached_property
-    def plan(self) -> PurePlan:
+    def plan(self) -> Plan:
         return rebuild_plan(self.card, *read_domain(self.folder, self.card))
 
     @cached_property

@@ -22,7 +22,7 @@ from treetop.io.source import Prepare
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.folder import (
     COUNT_PARTS,
@@ -209,7 +209,7 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
         yield f"{file['path']} has {count} rows, but the card says {file['rows']}"
 
 
-def plan_file(folder: Path, plan: PurePlan, card: dict[str, Any]) -> Iterator[str]:
+def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
     """Compare plan.toml, field by field, with the plan that the card describes, and with what it says of the data."""
     try:
         stated = tomllib.loads(read_text(folder / PLAN))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from treetop.publishing.plans import Plan, PlanFile
+    from treetop.plan.file import PlanFile
+    from treetop.plan.plan import Plan
     from treetop.release.release import Release
 
 ASKED: tuple[dict[str, Any], ...] = (
@@ -40,12 +41,15 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     Three million flights between 229 US airports stand in for a private table. Nothing here is secret, so the demo can
     show the truth beside what is released.
     """
-    from treetop.publishing.plans import read_plan
+    from treetop.plan.file import read_plan
+    from treetop.publishing.publish import make_release
+    from treetop.publishing.releasing import RunOptions
 
     file = read_plan(shipped("flights") / "plan.toml")
     with _patience():
         release, exact = (
-            plan.release(file.source, columns=file.columns, count=file.count) for plan in (file.plan, _exact(file))
+            make_release(plan, file.source, RunOptions(columns=file.columns, count=file.count))
+            for plan in (file.plan, _exact(file))
         )
     if out is not None:
         release.save(out)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from treetop.advice.simulate import Trials
     from treetop.advice.targets import Answer
     from treetop.plan.file import PlanFile
-    from treetop.plan.plan import PurePlan
+    from treetop.plan.plan import Plan
 
 
 # `treetop plan` before the loss is known: the options with which it is chosen, and what comes of them.
@@ -227,7 +227,7 @@ def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
     return text_table(table, left=(0,))
 
 
-def _say(plan: PurePlan) -> str:
+def _say(plan: Plan) -> str:
     from treetop._util.numbers import plain
 
     loss = plan.loss
@@ -298,7 +298,7 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
         click.echo("Both say the same.")
 
 
-def _margins(plan: PurePlan, percent: str) -> Iterator[str]:
+def _margins(plan: Plan, percent: str) -> Iterator[str]:
     """Say of what margins and bounds speak."""
     if "groups" in plan.describe() or getattr(plan, "keeps_regions", False):
         what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
@@ -359,24 +359,24 @@ def _facts(sentences: list[str]) -> list[str]:
     return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 
-def _worth(plan: PurePlan, told: dict[str, Any] | None) -> list[str]:
+def _worth(plan: Plan, told: dict[str, Any] | None) -> list[str]:
     """Return what a release would be worth, where the number of records is roughly known."""
     from treetop.advice.outlook import outlook
 
     return [] if told is None else [bold(worth(told["total"])), str(outlook(plan, told["total"])), ""]
 
 
-def _largest(plan: PurePlan, confidence: float) -> list[str]:
+def _largest(plan: Plan, confidence: float) -> list[str]:
     """Return what the largest size of a plan for group sizes costs."""
     from treetop.advice.largest import largest_advice
-    from treetop.plan.groups.planned import PureGroupTablePlan
+    from treetop.plan.groups.planned import GroupTablePlan
 
-    if not isinstance(plan, PureGroupTablePlan):
+    if not isinstance(plan, GroupTablePlan):
         return []
     return [bold(LARGEST), str(largest_advice(plan, confidence)), ""]
 
 
-def _cost(plan: PurePlan, loss: dict[str, Any]) -> str:
+def _cost(plan: Plan, loss: dict[str, Any]) -> str:
     from treetop._util.numbers import plain
     from treetop.privacy.loss import COMPARED_AT
 

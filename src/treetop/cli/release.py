@@ -11,6 +11,9 @@ import click
 from treetop.cli.progress import Bar, check_interrupt, finish
 from treetop.cli.terminal import expect_head, style
 
+RUN = ("ledger", "dataset", "expect_head", "keep_measurements", "allow_dropped", "threads", "testing_key")
+"""Options of the run itself; the others are about the folder."""
+
 
 def _key(text: str) -> bytes:
     try:
@@ -55,16 +58,22 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     from treetop.engine.engine import Engine
     from treetop.plan.file import read_plan
     from treetop.publishing.publish import publish
+    from treetop.publishing.releasing import RunOptions
     from treetop.publishing.summary import release_summary
 
     _check_options(options)
     where = {name: options.pop(name) for name in ("staging", "memory", "master")}
-    options["engine"] = Engine(options["engine"], **where)
+    engine = Engine(options.pop("engine"), **where)
     file = read_plan(plan)
     with Bar(shown=not (quiet or as_json)) as bar:
-        done = publish(
-            file, table, out, progress=bar, before_charging=check_interrupt, before_placing=finish, **options
+        chosen = {name: options.pop(name) for name in RUN}
+        run = RunOptions(
+            **chosen,
+            engine=engine,
+            progress=bar,
+            before_measuring=None if chosen["ledger"] is None else check_interrupt,
         )
+        done = publish(file, table, out, run, before_placing=finish, **options)
     summary = release_summary(file, done, tried=options["twin"] is not None)
     if as_json:
         click.echo(json.dumps(summary, indent=2))

@@ -39,7 +39,7 @@ from treetop.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS, named,
 from treetop.lab.plots import plot_errors, save_plots
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
-from treetop.plan.groups.planned import PureGroupTablePlan
+from treetop.plan.groups.planned import GroupTablePlan
 from treetop.release.errors import LevelErrors, measure_errors, measure_margin_errors
 from treetop.release.folder.place import scratch, writing
 from treetop.release.release import Release
@@ -217,7 +217,7 @@ def compare_mechanisms(
     script needs the usual `if __name__ == "__main__"`.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    of_groups = isinstance(file.plan, PureGroupTablePlan)
+    of_groups = isinstance(file.plan, GroupTablePlan)
     if not of_groups:
         file.plan.refuse_unless_top_down()
     place = None if out is None else Path(out)
@@ -257,7 +257,7 @@ def _settings(
         raise PlanError("--mechanisms names none: give some, such as inftda,sh")
     asked = epsilons or [float(loss.epsilon or 0)]
     named = dict.fromkeys(one for name in accounting for one in ACCOUNTINGS[name])
-    kept = isinstance(file.plan, PureGroupTablePlan) and file.plan.keeps_regions
+    kept = isinstance(file.plan, GroupTablePlan) and file.plan.keeps_regions
     options = {name: {"public": "regions"} for name in mechanisms if kept and name.endswith("-joint")}
     return settings(mechanisms, asked, delta, list(named), options)  # type: ignore[arg-type]
 
@@ -276,7 +276,7 @@ def _check_kinds(mechanisms: Sequence[str], of_groups: bool) -> None:
 
 def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: Progress | None) -> Case:
     """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
-    if isinstance(file.plan, PureGroupTablePlan):
+    if isinstance(file.plan, GroupTablePlan):
         return _read_groups(file, file.plan, location, query)
     plan, source, tally = file.plan, file.table(location, query), Tally()
     # Other mechanisms know no facts, and so nothing that is impossible: they have the spine as it is without these.
@@ -291,7 +291,7 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
     return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)
 
 
-def _read_groups(file: PlanFile, plan: PureGroupTablePlan, location: str, query: str | None) -> Case:
+def _read_groups(file: PlanFile, plan: GroupTablePlan, location: str, query: str | None) -> Case:
     """Read the plan's own table as a release does; another, such as a public one, may have any number of groups."""
     if location == file.source:
         counts = plan.counts(file.table(location, query), file.columns, file.count)

@@ -29,7 +29,7 @@ from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan.constraints_kept import exact_beside, is_limited, limited_levels
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Exact, How, Measured, noise_of
 from treetop.repair import ORDERS, REPAIRS
@@ -321,7 +321,7 @@ def _most_leaves(above: Frontier, below: Sequence[Step]) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=32)
-def descent_of(plan: PurePlan) -> Descent:
+def descent_of(plan: Plan) -> Descent:
     """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
     plan.refuse_unless_top_down()
     resolve = plan.resolve if isinstance(plan.resolve, Resolution) else None
@@ -348,13 +348,13 @@ def descent_of(plan: PurePlan) -> Descent:
     return Descent(len(plan.spine.attributes), total.how, tuple(steps), margins, under, facts or None)
 
 
-def _has_bounds(plan: PurePlan, index: int) -> bool:
+def _has_bounds(plan: Plan, index: int) -> bool:
     """Whether facts bound the nodes of a level, or say what they have."""
     facts, depths = plan.public_facts, plan.spine.depths(index)
     return bool(facts) and (facts.says_something(depths) or facts.decides(depths))
 
 
-def _margins(plan: PurePlan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
+def _margins(plan: Plan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
     """Return the tables that are known before the descent, and which of them each level agrees with."""
     spine, digits = plan.spine, ranks_of(plan.spine)
     limited = {level.index for level in limited_levels(spine, plan.public_facts)}

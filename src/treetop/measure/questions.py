@@ -37,7 +37,7 @@ from treetop.io.table import Table
 from treetop.measure.measure import measuring
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import Measured, Part, Workload, cells_of
 from treetop.privacy import Loss, Sensitivity, Unit
 from treetop.privacy.accountant import cost_of, noise_for
@@ -99,7 +99,7 @@ class Batch:
     those of the plan's releases, for neighbours that meet these conditions."""
 
     @classmethod
-    def of(cls, plan: PurePlan, questions: tuple[Question, ...], loss: Loss) -> Self:
+    def of(cls, plan: Plan, questions: tuple[Question, ...], loss: Loss) -> Self:
         """Return questions that protect what a plan protects."""
         return cls(plan.spine, questions, plan.unit, loss, plan.conditions)
 
@@ -195,7 +195,7 @@ class Numbers(list[int]):
 
 def measure(
     batch: Batch,
-    plan: PurePlan,
+    plan: Plan,
     table: Table,
     *,
     columns: Mapping[str, str] | None = None,
@@ -226,7 +226,7 @@ def measure(
         return Numbers(run.noisy(batch.workload.parts[0], true).tolist(), gate.private)
 
 
-def _refuse_other(batch: Batch, plan: PurePlan) -> None:
+def _refuse_other(batch: Batch, plan: Plan) -> None:
     """Refuse questions whose noise is made for another unit or domain than the plan reads the table by."""
     stated = [
         {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours", "distinct")}
@@ -345,7 +345,7 @@ def place(location: str) -> str:
         raise DataError(f"{location!r}: cannot be read: {problem}") from problem
 
 
-def fingerprint(question: Question | None, plan: PurePlan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
+def fingerprint(question: Question | None, plan: Plan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
     """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
     how it is read. Without a question it is what those have in common that are about the same table.
 

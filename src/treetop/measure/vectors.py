@@ -17,7 +17,7 @@ from treetop.errors import DataError, PlanError
 from treetop.measure.measure import Measuring, measuring
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, digest
-from treetop.plan.graphs.degrees import PureDegreePlan
+from treetop.plan.graphs.degrees import DegreePlan
 from treetop.plan.groups.plan import GroupPlan
 from treetop.repair import euclidean, isotonic
 from treetop.repair.groups import Known
@@ -30,12 +30,12 @@ class Degrees:
     """What one run found: all of it may be published."""
 
     measured: Ints
-    """The measurements, true counts plus noise: of those that `PureDegreePlan.truth` returns."""
+    """The measurements, true counts plus noise: of those that `DegreePlan.truth` returns."""
     number: Ints
     """How many people have each degree, from 0 to the largest, which stands for more as well."""
     people: int | None
     """How many people there are, where that is public."""
-    plan: PureDegreePlan
+    plan: DegreePlan
     """The plan: where theta was to be chosen, with the one that was."""
 
     @property
@@ -46,7 +46,7 @@ class Degrees:
 
 @contextmanager
 def measured_degrees(
-    plan: PureDegreePlan,
+    plan: DegreePlan,
     nodes: Nodes,
     edges: Edges,
     gate: Gate,
@@ -75,7 +75,7 @@ def measured_degrees(
         yield Degrees(measured, repaired(chosen, measured, people), people, chosen)
 
 
-def _kept(plan: PureDegreePlan, counts: Ints, people: int) -> int:
+def _kept(plan: DegreePlan, counts: Ints, people: int) -> int:
     """Return how many edges a projection kept, from what is measured of it: private."""
     degrees = plan.degrees
     if degrees.form == "cumulative":  # the sum of degrees is that of the people above 0, 1, …
@@ -85,14 +85,14 @@ def _kept(plan: PureDegreePlan, counts: Ints, people: int) -> int:
     return ends // 2 if degrees.graph.counted == "total" else ends
 
 
-def _truth(plan: PureDegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
+def _truth(plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
     """Return how many people reach each candidate, if there are any, and by theta what is to be measured: private."""
     if plan.choice is not None:
         return plan.truths(nodes, edges, order)
     return [], {plan.degrees.largest: plan.truth(nodes, edges, order)}
 
 
-def _chosen(plan: PureDegreePlan, run: Measuring, reaching: Sequence[int]) -> PureDegreePlan:
+def _chosen(plan: DegreePlan, run: Measuring, reaching: Sequence[int]) -> DegreePlan:
     """Measure how many people reach each candidate, and return the plan with the theta that this leads to."""
     pairs = zip(plan.choice_parts, reaching, strict=True)
     noisy = [run.noisy(part, np.array([number]), run.key.derive(part.name)) for part, number in pairs]
@@ -100,7 +100,7 @@ def _chosen(plan: PureDegreePlan, run: Measuring, reaching: Sequence[int]) -> Pu
 
 
 def measure_degrees(
-    plan: PureDegreePlan,
+    plan: DegreePlan,
     nodes: Nodes,
     edges: Edges,
     before_measuring: Charge | None = None,
@@ -111,7 +111,7 @@ def measure_degrees(
         return found
 
 
-def repaired(plan: PureDegreePlan, measured: Ints, people: int | None) -> Ints:
+def repaired(plan: DegreePlan, measured: Ints, people: int | None) -> Ints:
     """Return the number of people of each degree, from measurements alone: the same ones give the same numbers."""
     if plan.degrees.form == "cumulative":
         high = max(0, int(measured.max())) if people is None else people

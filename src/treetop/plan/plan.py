@@ -1,7 +1,4 @@
-"""A plan: everything that is decided before private data is read, with its accuracy and its cost.
-
-A `PurePlan` decides, and cannot be run; `treetop.Plan`, above it, also runs: as paths are pure or of this machine.
-"""
+"""A plan: everything that is decided before private data is read, with its accuracy and its cost."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ from treetop.repair import ORDERS, REPAIRS, Order, Repair
 
 
 @dataclass(frozen=True, eq=False)
-class PurePlan:
+class Plan:
     """What will be released, for whom it is private, and at what loss; made without private data."""
 
     spine: Spine
@@ -344,7 +341,7 @@ class PurePlan:
     def refuse_unless_top_down(self) -> None:
         """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
 
-    def as_released(self, spine: Spine) -> PurePlan:
+    def as_released(self, spine: Spine) -> Plan:
         """Return the plan as it was for a release with this spine, where a run may decide on a part of it."""
         return self
 

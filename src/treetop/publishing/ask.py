@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -30,7 +30,7 @@ from treetop.measure.questions import (
 )
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
-from treetop.publishing.charging import Account, Milestone, nothing, reading_of, spending
+from treetop.publishing.charging import Account, reading_of, report_spent_loss
 from treetop.release.zoom import Estimate, estimates
 
 Asked = str | Sequence[str] | Mapping[str, str]
@@ -73,8 +73,8 @@ def ask(
     query: str | None = None,
     allow_dropped: bool = False,
     progress: Progress | None = None,
-    before_charging: Milestone = nothing,
-    before_recording: Milestone = nothing,
+    before_charging: Callable[[], object] | None = None,
+    before_recording: Callable[[], object] | None = None,
 ) -> Answers:
     """Ask how many records of the private table of a plan file match some codes; all that is asked shares one loss.
 
@@ -97,7 +97,7 @@ def ask(
         batch = Batch.of(file.plan, tuple(new.values()), told)
         reading = reading_of(source, file.columns, file.count)
         account.check(batch, reading)  # before the table is read
-        with spending(account):
+        with report_spent_loss(account):
             measured = measure(
                 batch,
                 file.plan,
@@ -112,7 +112,8 @@ def ask(
                 stored(name, scope, question, number, batch.law)
                 for (name, question), number in zip(new.items(), measured, strict=True)
             ]
-            before_recording()
+            if before_recording is not None:
+                before_recording()
             # Recorded before it is told: an answer that was seen can always be had again.
             account.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
         for (name, question), number in zip(new.items(), measured, strict=True):
@@ -134,9 +135,14 @@ def ask(
 
 
 def _reserve(
-    account: Account, batch: Batch, file: PlanFile, before_charging: Milestone, reading: Mapping[str, Any]
+    account: Account,
+    batch: Batch,
+    file: PlanFile,
+    before_charging: Callable[[], object] | None,
+    reading: Mapping[str, Any],
 ) -> None:
-    before_charging()
+    if before_charging is not None:
+        before_charging()
     asked = len(batch.questions)
     many = "a question" if asked == 1 else f"{asked:,} questions"
     title = f"{many}: {file.plan.title}" if file.plan.title else many

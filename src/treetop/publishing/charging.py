@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from treetop._util.lazy import changed
 from treetop._util.signals import held_signals
+from treetop.card import Facts
 from treetop.card.content import composed, expected_composition, reserved_composition
 from treetop.counts.tally import rules_of
 from treetop.domain.unit import GuaranteeCondition, Unit
@@ -21,10 +22,10 @@ from treetop.io.table import Table
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
 from treetop.ledger.entry import listed
 from treetop.plan.groups.planned import inner
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 from treetop.privacy.composition import Cells
-from treetop.publishing.releasing import Run, run
+from treetop.publishing.releasing import Run, RunOptions, measure_release
 from treetop.release.release import Release
 
 _log = logging.getLogger("treetop")
@@ -95,21 +96,16 @@ class Account:
         warn_of_network(self.ledger.path)
 
     @staticmethod
-    def open(
-        ledger: str | Path | Ledger | None,
-        dataset: str | None,
-        expect_head: str | None,
-        testing_key: bytes | None = None,
-    ) -> Account | None:
-        """Return the account that is named, if one is."""
-        if ledger is None:
-            for name, given in (("dataset", dataset), ("expect_head", expect_head)):
-                if given is not None:
+    def of_run(options: RunOptions) -> Account | None:
+        """Return the account that the options name; None without a ledger."""
+        if options.ledger is None:
+            for name in ("dataset", "expect_head"):
+                if getattr(options, name) is not None:
                     raise PlanError(f"{name} is about a ledger: give the ledger as well")
             return None
-        if testing_key is not None:
+        if options.testing_key is not None:
             raise PlanError("a release with a testing key protects nobody and is not charged: leave the ledger out")
-        return Account(ledger, dataset, expect_head)
+        return Account(options.ledger, options.dataset, options.expect_head)
 
     def check(self, asked: Charge, reading: Mapping[str, Any] | None = None) -> None:
         """Refuse what the budget does not allow; nothing is charged. `reading` is by `reading_of`."""
@@ -134,8 +130,8 @@ class Account:
 
 
 @contextmanager
-def spending(account: Account | None) -> Iterator[None]:
-    """Say of whatever fails after its loss was charged that the loss stays spent, and what to note."""
+def report_spent_loss(account: Account | None) -> Iterator[None]:
+    """If the block fails after its loss was charged, log that the loss stays spent, and raise `Unfinished`."""
     try:
         yield
     except BaseException as problem:  # whatever it is, also too little memory
@@ -149,33 +145,19 @@ def spending(account: Account | None) -> Iterator[None]:
         raise
 
 
-Milestone = Callable[[], object]
-"""Called at a point of a run; what it raises stops the run there."""
-
-
-def nothing() -> None:
-    """Do nothing at a milestone."""
-
-
-# A run that is paid for: the budget is checked first, and the card states what the ledger held and holds.
-
-
 @dataclass
-class PaidRun:
-    """One run of a plan, charged to an account if there is one."""
+class ChargedRun:
+    """One run of a plan, charged to an account if there is one. The card states what the ledger held and holds."""
 
-    plan: PurePlan
-    """What is run."""
-    how: Run
-    """What it is told."""
+    plan: Plan
+    options: RunOptions
+    facts: Facts
+    """What the card states that the plan does not know."""
     account: Account | None = None
-    """Who pays."""
-    before_charging: Milestone = nothing
-    """Called when the table has been read and nothing has been charged."""
 
     def state(self, **facts: Any) -> None:
         """State more on the card."""
-        self.how = replace(self.how, facts=replace(self.how.facts, **facts))
+        self.facts = replace(self.facts, **facts)
 
     def check_budget(self, source: Any) -> None:
         """Refuse what the ledger does not allow, before the table is read."""
@@ -187,19 +169,20 @@ class PaidRun:
     def __call__(self, source: Any) -> Release:
         """Run the plan; its loss is charged when the table has been read."""
         if self.account is None:
-            return run(self.plan, source, self.how)
+            return measure_release(self.plan, source, Run(self.options, self.facts, self.options.before_measuring))
         reading = self._reading(source)
-        release = run(self.plan, source, replace(self.how, charge=lambda: self._reserve(reading)))
-        composition = composed(self.how.facts.composition, self.plan)
-        card = release.card | {"composition": composition}
+        run = Run(self.options, self.facts, lambda: self._reserve(reading))
+        release = measure_release(self.plan, source, run)
+        card = release.card | {"composition": composed(self.facts.composition, self.plan)}
         return changed(release, card=card, reservation=self.account.reservation)
 
     def _reading(self, source: Any) -> dict[str, Any]:
-        return reading_of(inner(source), self.how.columns, self.how.facts.count)
+        return reading_of(inner(source), self.facts.columns, self.facts.count)
 
     def _reserve(self, reading: dict[str, Any]) -> None:
         assert self.account is not None
-        self.before_charging()
+        if self.options.before_measuring is not None:
+            self.options.before_measuring()
         plan = self.plan
         reservation = self.account.reserve(plan, plan.title, plan.digest, reading)
         self.state(composition=reserved_composition(self.account.ledger, reservation))

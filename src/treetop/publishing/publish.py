@@ -6,7 +6,7 @@ folder is written whole, and the ledger records it. Before the charge nothing is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,21 +16,19 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from treetop._util.lazy import changed
-from treetop._util.system import Progress
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.public import read_twin
 from treetop.card import Facts
-from treetop.engine.engine import AUTO, Engine, as_engine
 from treetop.errors import LedgerError, PlanError
 from treetop.exporting.places import Places, read_places
 from treetop.io.source import as_public, reads_once
 from treetop.io.table import Table, read
-from treetop.ledger import Ledger, Reservation
+from treetop.ledger import Reservation
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
-from treetop.plan.plan import PurePlan
-from treetop.publishing.charging import Account, Milestone, PaidRun, nothing, spending
-from treetop.publishing.releasing import Run
+from treetop.plan.plan import Plan
+from treetop.publishing.charging import Account, ChargedRun, report_spent_loss
+from treetop.publishing.releasing import RunOptions
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
 
@@ -54,55 +52,61 @@ class Published:
         return self.release.reservation
 
 
+def make_release(plan: Plan, table: Table, options: RunOptions | None = None) -> Release:
+    """Run a plan once on a private table, in memory, and return the public release.
+
+    Every call draws fresh noise and spends the loss again; with a ledger the loss is charged before anything is
+    measured, and recorded as complete when the release is saved. For degrees the table is a `Graph`.
+    """
+    options = options or RunOptions()
+    account = Account.of_run(options)
+    run = ChargedRun(plan, options, _facts(options), account)
+    run.check_budget(table)
+    with report_spent_loss(account):
+        return run(table)
+
+
 def publish(
-    plan: PurePlan | PlanFile | str | Path,
+    plan: Plan | PlanFile | str | Path,
     table: Table | str | None = None,
     out: str | Path = "release",
+    options: RunOptions | None = None,
     *,
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    expect_head: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    count: str | None = None,
-    description: str = "",
-    period: str | None = None,
     query: str | None = None,
+    twin: str | None = None,
     force: bool = False,
     nodes: bool = False,
     part: int | None = None,
-    keep_measurements: bool = False,
-    twin: str | None = None,
-    allow_dropped: bool = False,
-    threads: int | None = None,
-    engine: str | Engine = AUTO,
-    progress: Progress | None = None,
-    testing_key: bytes | None = None,
-    before_charging: Milestone = nothing,
-    before_placing: Milestone = nothing,
+    before_placing: Callable[[], object] | None = None,
 ) -> Published:
     """Run a plan once on a private table and write the release to the folder `out`: whole, or not at all.
 
-    A plan file says itself how its table is read: `columns`, `count`, `description` and `period` are for plans that are
-    made in Python. The loss is charged to the `dataset` of a `ledger` before anything is measured. `twin` names
-    a public table, or a release, on which intervals are tried first; the card says how they held. The rest is as in
-    `Plan.release` and `Release.save`.
+    Args:
+        plan: A plan, or a plan file. A plan file says itself how its table is read: columns, count, description and
+            period are then no options.
+        table: The private table; it may be left out if the plan file names its source.
+        out: The folder to write.
+        options: How the plan is run, and the ledger that is charged.
+        query: The query, if the table is a database.
+        twin: A public table, or a release, on which intervals are tried first; the card says how they held.
+        force: Replace the folder if there is one.
+        nodes: Also write every level.
+        part: Write in parts of about so many leaves.
+        before_placing: Called when the folder is complete, before it is moved to its place.
     """
-    if isinstance(plan, PurePlan):
-        file, facts = None, Facts(testing_key is None, description, period, columns, count)
+    options = options or RunOptions()
+    if isinstance(plan, Plan):
+        file, facts = None, _facts(options)
     else:
         file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-        plan, facts = file.plan, Facts.of_file(file, private=testing_key is None)
-        keep_measurements = keep_measurements or file.keep_measurements
-        if (columns, count, description, period) != (None, None, "", None):
+        plan, facts = file.plan, Facts.of_file(file, private=options.testing_key is None)
+        if (options.columns, options.count, options.description, options.period) != (None, None, "", None):
             raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
-    job = _Publishing(
+        options = replace(options, keep_measurements=options.keep_measurements or file.keep_measurements)
+    job = _Publication(
         file=file,
         out=Path(out),
-        paid=PaidRun(
-            plan,
-            Run(facts, None, as_engine(engine, threads), progress, keep_measurements, allow_dropped, testing_key),
-            before_charging=before_charging,
-        ),
+        run=ChargedRun(plan, options, facts),
         query=query,
         twin=twin,
         folder={"force": force, "nodes": nodes, "part": part},
@@ -111,34 +115,40 @@ def publish(
     with claimed(job.out, force) as beside:
         source = job.source(table)
         job.refuse_second_reading(table)
-        job.paid.account = Account.open(ledger, dataset, expect_head, testing_key)
+        job.run.account = Account.of_run(options)
         return job(table, source, beside)
 
 
+def _facts(options: RunOptions) -> Facts:
+    """Return what the card states of a plan made in Python."""
+    private = options.testing_key is None
+    return Facts(private, options.description, options.period, options.columns, options.count)
+
+
 @dataclass
-class _Publishing:
-    """One run of `publish`."""
+class _Publication:
+    """A release on its way to its folder."""
 
     file: PlanFile | None
     out: Path
-    paid: PaidRun
+    run: ChargedRun
     query: str | None
     twin: str | None
     folder: dict[str, Any]
-    before_placing: Milestone
+    before_placing: Callable[[], object] | None
     notes: list[str] = field(default_factory=list)
 
     def __call__(self, table: Table | str | None, source: Any, beside: Path) -> Published:
-        self.paid.check_budget(source)
+        self.run.check_budget(source)
         self._try_twin(table)
         places = {} if self.file is None else {key: one.to_table() for key, one in places_of(self.file).items()}
-        account = self.paid.account
-        with spending(account):
+        with report_spent_loss(self.run.account):
             toml = None if self.file is None else describe_plan(self.file)
-            release = changed(self.paid(source), plan_toml=toml)
+            release = changed(self.run(source), plan_toml=toml)
             options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
-            with drafted(release, self.out, progress=self.paid.how.progress, **options) as draft:
-                self.before_placing()
+            with drafted(release, self.out, progress=self.run.options.progress, **options) as draft:
+                if self.before_placing is not None:
+                    self.before_placing()
                 draft.place()
                 head = self._complete(draft.card_sha256)
         return Published(release, self.out, head, tuple(self.notes))
@@ -154,7 +164,7 @@ class _Publishing:
             raise PlanError("name the private TABLE, or give the plan a [data] source")
         if not isinstance(location, str | Path):
             self.file.refuse_private(location)
-            return self.paid.plan.own_table(location)
+            return self.run.plan.own_table(location)
         return self.file.table(str(location), self.query)
 
     def refuse_second_reading(self, table: Table | str | None) -> None:
@@ -175,15 +185,15 @@ class _Publishing:
             return
         location = str(table) if isinstance(table, str | Path) else self.file.source
         file = replace(self.file, source=location, query=self.query or self.file.query)
-        self.paid.plan.refuse_unless_top_down()
+        self.run.plan.refuse_unless_top_down()
         prior, self.notes = read_twin(file, self.twin, compare=False)
-        private = self.paid.plan.counts(self.source(table), self.file.columns, self.file.count)
-        found = twin_coverage(self.paid.plan, prior, progress=self.paid.how.progress, private=private).to_dict()
-        self.paid.state(coverage={"twin": found["twin"], "runs": found["runs"]})
+        private = self.run.plan.counts(self.source(table), self.file.columns, self.file.count)
+        found = twin_coverage(self.run.plan, prior, progress=self.run.options.progress, private=private).to_dict()
+        self.run.state(coverage={"twin": found["twin"], "runs": found["runs"]})
 
     def _complete(self, card_sha256: str) -> str | None:
         try:
-            return None if self.paid.account is None else self.paid.account.complete(card_sha256)
+            return None if self.run.account is None else self.run.account.complete(card_sha256)
         except LedgerError as problem:
             raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
 

@@ -11,7 +11,7 @@ from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor, Threads
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.release.estimates.again import with_lower_error
 from treetop.release.margins import tables_of
 from treetop.release.measurements import FEW_NODES
@@ -20,7 +20,7 @@ from treetop.repair import REPAIRS
 
 
 def run_plan(
-    plan: PurePlan,
+    plan: Plan,
     counts: Counts,
     key: Key,
     card: dict[str, Any],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from treetop.errors import TreetopError, Unfinished, visible
-from treetop.publishing.plans import PlanFile
+from treetop.plan.file import PlanFile
 from treetop.publishing.publish import publish
+from treetop.publishing.releasing import RunOptions
 from treetop.publishing.summary import release_summary
 
 State = Literal["running", "done", "cancelled", "failed"]
@@ -23,8 +24,7 @@ class Job:
     """The plan."""
     out: Path
     """The folder that it makes."""
-    options: dict[str, Any]
-    """More of what `publish` takes."""
+    run: RunOptions
     state: State = "running"
     """How it stands."""
     stage: str = "starting"
@@ -75,7 +75,7 @@ class Job:
 
     def _before_charging(self) -> None:
         self._check()
-        self.charged = self.options.get("ledger") is not None
+        self.charged = True
 
     def _before_placing(self) -> None:
         self._check()
@@ -83,15 +83,12 @@ class Job:
 
     def _run(self) -> None:
         try:
-            done = publish(
-                self.file,
-                None,
-                self.out,
+            run = replace(
+                self.run,
                 progress=self._progress,
-                before_charging=self._before_charging,
-                before_placing=self._before_placing,
-                **self.options,
+                before_measuring=None if self.run.ledger is None else self._before_charging,
             )
+            done = publish(self.file, None, self.out, run, before_placing=self._before_placing)
             self.summary, self.state = release_summary(self.file, done), "done"
         except KeyboardInterrupt:
             self.state = "cancelled"

@@ -18,10 +18,9 @@ from typing import Any
 from treetop.domain.spine import BELOW, TIMES
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.plan.fields import DEGREES, GROUPS
-from treetop.plan.file import family_of, named_files, parse_plan, plan_text
+from treetop.plan.file import PlanFile, family_of, named_files, parse_plan, plan_text
 from treetop.plan.file.describe import value as written
 from treetop.plan.file.edit import Changes, changed, parsed
-from treetop.publishing.plans import PlanFile, runnable_file
 from treetop.studio.folder import Folder
 
 _STAND_INS: Mapping[str, Mapping[str, Any]] = {
@@ -130,7 +129,7 @@ class PlanText:
     def _parse(self, text: str) -> PlanFile:
         """Read a text of the plan; the only place of the studio that does."""
         self.refuse_outside()
-        return runnable_file(parse_plan(text, self.path))
+        return parse_plan(text, self.path)
 
     @cached_property
     def _read(self) -> PlanFile | IncompletePlan:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from treetop.advice.made_up import Tried
 from treetop.exporting.levels import ENDS
 from treetop.exporting.places import Places
-from treetop.publishing.plans import PlanFile
+from treetop.plan.file import PlanFile
 from treetop.publishing.publish import places_of
 
 WIDE, HIGH = 640, 360

@@ -30,7 +30,7 @@ from treetop.measure.level import Frontier, Step
 from treetop.measure.measure import add_counts, measure_total, run_key
 from treetop.noise import Key, Keystream, NoiseStream
 from treetop.noise.gate import bind
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import Measured, Part
 from treetop.privacy import Loss, Split, Unit
 from treetop.release.run import run_plan
@@ -142,14 +142,14 @@ class Planned:
     """How the loss is divided over the measured levels."""
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
-    plan: PurePlan = field(init=False, repr=False)
+    plan: Plan = field(init=False, repr=False)
     """The plan: noise and cost of every level."""
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
         # All mechanisms get the same noise for the same loss; exact accounting is asked for.
         loss = self.loss.kept_by("zcdp") if getattr(self.loss, "accounting", "") is None else self.loss
-        plan = PurePlan(
+        plan = Plan(
             self.spine,
             self.unit,
             loss,

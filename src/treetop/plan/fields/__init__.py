@@ -13,7 +13,7 @@ from treetop.plan.resolution import Resolution
 
 if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
-    from treetop.plan.plan import PurePlan
+    from treetop.plan.plan import Plan
 
 __all__ = ["DEGREES", "FAMILIES", "GROUPS", "SPINE", "Field", "Ran"]
 
@@ -101,7 +101,7 @@ def written(section: str, start: Ran | GraphFile, family: str = SPINE) -> dict[s
     return stated
 
 
-def decided(plan: PurePlan, family: str = SPINE) -> dict[str, Any]:
+def decided(plan: Plan, family: str = SPINE) -> dict[str, Any]:
     """Return what a plan decides, as plain values, for its description and its digest."""
     told: dict[str, Any] = {}
     for one in _DECLARED:

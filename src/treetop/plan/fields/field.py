@@ -20,7 +20,7 @@ from treetop.io.source import as_positions, is_whole
 if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
     from treetop.plan.file.stated import PlanFile, Said
-    from treetop.plan.plan import PurePlan
+    from treetop.plan.plan import Plan
 
 
 # One section of a plan file as it is written: a mistake is reported with its place, expected and found.
@@ -329,7 +329,7 @@ Values = Mapping[str, Any]
 class Ran:
     """A plan that is written down, with what is said about its data."""
 
-    plan: PurePlan
+    plan: Plan
     said: Said | None
     file: PlanFile | None
 

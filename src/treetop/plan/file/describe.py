@@ -14,11 +14,11 @@ from treetop.plan.fields.graph import CLEANING
 from treetop.plan.fields.ordinary import ATTRIBUTE, FACT
 from treetop.plan.file.stated import PlanFile, Said
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts
-from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
-from treetop.plan.plan import PurePlan
+from treetop.plan.groups.planned import SIZE, GroupTablePlan
+from treetop.plan.plan import Plan
 
-_KINDS: Mapping[type[PurePlan], tuple[str, str]] = {
-    PureGroupTablePlan: (fields.GROUPS, SIZE),
+_KINDS: Mapping[type[Plan], tuple[str, str]] = {
+    GroupTablePlan: (fields.GROUPS, SIZE),
     DegreeCounts: (fields.DEGREES, DEGREE),
 }
 """The kinds of plans that are not along a spine: their family, and the attribute that the plan makes itself."""
@@ -30,7 +30,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def describe_plan(plan: PlanFile | PurePlan, said: Said | None = None) -> str:
+def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     """Return the plan as TOML, for the release folder; what is said about the data is that of the plan file, if any.
 
     Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan`

@@ -31,11 +31,11 @@ from treetop.plan.fields.ordinary import ELSEWHERE, FACT, ORDERS
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_data
 from treetop.plan.file.stated import PlanFile, Stated, read_stated
-from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, PureDegreePlan
-from treetop.plan.graphs.regional import NEIGHBOURS, PureRegionalPlan
-from treetop.plan.groups.planned import SIZE, PureGroupTablePlan
+from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_plan
+from treetop.plan.graphs.regional import NEIGHBOURS, regional_degree_plan
+from treetop.plan.groups.planned import SIZE, group_plan
 from treetop.plan.groups.unit import GroupUnit
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
 from treetop.privacy.relation import check_entity
@@ -102,7 +102,7 @@ def read_groups(stated: Stated) -> PlanFile:
         raise stated.sections["unit"].problem("id tells people apart, and a row is not a person: leave it out")
     loss = stated.loss()
     with stated.sections["loss"].located(LossError), section.located(PlanError):
-        plan = PureGroupTablePlan.make(
+        plan = group_plan(
             regions,
             groups["largest"],
             protected,
@@ -239,14 +239,14 @@ def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Degree
     }
     if not trees:
         choosing = told["choosing"]
-        return PureDegreePlan.make(neighbours=unit["neighbours"], entity=unit["entity"], choosing=choosing, **both)
+        return degree_plan(neighbours=unit["neighbours"], entity=unit["entity"], choosing=choosing, **both)
     ((place, regions),) = trees.items()
     only = NEIGHBOURS.get(told["relation"], unit["neighbours"])
     if unit["neighbours"] != only:
         raise stated.sections["unit"].problem(
             f'neighbours is {unit["neighbours"]!r}: degrees by place under "{told["relation"]}" are for {only!r}'
         )
-    return PureRegionalPlan.make(regions, place=place, split=stated.values["loss"]["split"], **both)
+    return regional_degree_plan(regions, place=place, split=stated.values["loss"]["split"], **both)
 
 
 def _refuse_beside_degrees(stated: Stated) -> None:
@@ -343,7 +343,7 @@ def _read_spine(stated: Stated) -> PlanFile:
         if isinstance(split, str) and split != "uniform":
             split = _named_split(split, spine, facts, protected, loss, unknown)
         with located(stated.path):
-            plan = PurePlan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
+            plan = Plan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
     return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, **described)
 
 

@@ -22,7 +22,7 @@ from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.attributes import Attribute, Lookup, read_attributes, read_lookups
 from treetop.plan.file.graph import GraphFile, private_tables
 from treetop.plan.file.paths import PublicFile, public_files, refuse_private
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 
 # A plan that was read from a file, with what the file says about the private table.
@@ -64,7 +64,7 @@ class Said(Protocol):
 class PlanFile:
     """A plan that was read from a file, with what the file says about the private table."""
 
-    plan: PurePlan
+    plan: Plan
     """The plan."""
     path: Path
     """Where it was read from."""
@@ -278,7 +278,7 @@ class Stated:
                 "made for another tree"
             )
 
-    def plan_file(self, plan: PurePlan, columns: Mapping[str, str], **more: Any) -> PlanFile:
+    def plan_file(self, plan: Plan, columns: Mapping[str, str], **more: Any) -> PlanFile:
         """Return the plan with what is said about the private table."""
         said, own = (fields.arguments(self.values, what, self.family) for what in ("said", "file"))
         return PlanFile(

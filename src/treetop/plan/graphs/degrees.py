@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from treetop.noise import Key, Law
 from treetop.plan.fields import DEGREES, decided
 from treetop.plan.graphs.unit import HELD, Choice, Degree, DegreeFacts, DegreeUnit, Form, degree_sensitivity, name_of
 from treetop.plan.groups.planned import spine_of_numbers
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE, Measured, Part, Workload
 from treetop.privacy import Loss, Neighbours
 from treetop.privacy.accountant import cost, level_noise, noise_for
@@ -34,12 +34,12 @@ DEGREE = "degree"
 
 
 @dataclass(frozen=True, eq=False)
-class DegreeCounts(PurePlan):
+class DegreeCounts(Plan):
     """What plans for degrees have in common: of a whole graph, and by region."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, DegreeUnit):
-            raise PlanError(f"unit is {self.unit!r}: a plan for degrees is made with its method make")
+            raise PlanError(f"unit is {self.unit!r}: a plan for degrees is made with degree_plan")
         if self.loss.accounting == "exact":
             raise PlanError('exact accounting is not for degrees: leave it out, or write accounting="zcdp"')
         object.__setattr__(self, "margins", "none")  # there is no second table of such counts
@@ -142,10 +142,10 @@ class DegreeCounts(PurePlan):
 
 
 @dataclass(frozen=True, eq=False)
-class PureDegreePlan(DegreeCounts):
-    """What will be released of the degrees of a whole graph; make one with `make`. It is a plan like any other.
+class DegreePlan(DegreeCounts):
+    """What will be released of the degrees of a whole graph; made by `degree_plan`.
 
-    >>> plan = PureDegreePlan.make("edge", "add-remove", Loss(rho=1), largest=9)
+    >>> plan = degree_plan("edge", "add-remove", Loss(rho=1), largest=9)
     >>> [(level.name, level.nodes) for level in plan.levels]
     [('total', 1), ('degree', 10)]
     """
@@ -154,49 +154,23 @@ class PureDegreePlan(DegreeCounts):
     """How theta is chosen, where the plan gives candidates for it. Before that is done, the largest of them stands for
     it: no other needs as much noise."""
 
-    @classmethod
-    def make(
-        cls,
-        relation: str,
-        neighbours: Neighbours,
-        loss: Loss,
-        largest: int | Sequence[int],
-        form: Form = "cumulative",
-        directed: bool = True,
-        *,
-        degree: Degree | None = None,
-        contributions: int | None = None,
-        choosing: Number | None = None,
-        policies: Policies | None = None,
-        entity: str | None = None,
-        population: int | None = None,
-        title: str = "",
-        confidence: Number | None = CONFIDENCE,
-    ) -> Self:
-        """Return a plan; nothing private is read."""
-        facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
-        choice = choice_of(relation, largest, choosing)
-        most = largest if choice is None else choice.candidates[-1]
-        unit = DegreeUnit(facts, neighbours, form, most, entity, population, contributions)  # type: ignore[arg-type]
-        return cls(**degree_fields(unit, loss, None, title=title, confidence=confidence, choice=choice))
-
-    def settled(self, measured: Sequence[int]) -> PureDegreePlan:
+    def settled(self, measured: Sequence[int]) -> DegreePlan:
         """Return the plan with the theta that the rule takes, from what was measured of the candidates."""
         assert self.choice is not None
         return self._with(replace(self.choice, measured=tuple(measured)), self.choice.best(self.widths, measured))
 
-    def as_released(self, spine: Spine) -> PurePlan:
+    def as_released(self, spine: Spine) -> Plan:
         """Return the plan with the theta of a release, where that was chosen among the candidates of this one."""
         theta = spine.trees[0].sizes[-1] - 1
         if self.choice is None or theta not in self.choice.candidates:
             return self
         return self._with(self.choice, theta)
 
-    def _with(self, choice: Choice, theta: int) -> PureDegreePlan:
+    def _with(self, choice: Choice, theta: int) -> DegreePlan:
         own = self.degrees
         unit = DegreeUnit(own.graph, own.neighbours, own.form, theta, own.entity, own.population)
         told = degree_fields(unit, self.loss, None, title=self.title, confidence=self.confidence, choice=choice)
-        return PureDegreePlan(**told)
+        return DegreePlan(**told)
 
     @property
     def widths(self) -> list[int]:
@@ -356,6 +330,51 @@ class PureDegreePlan(DegreeCounts):
         number = self.histogram(self.own_degrees(nodes, graph.read_edges(nodes)))
         (there,) = np.nonzero(number)
         return Counts.from_leaves(self.spine, [there], number[there])
+
+
+def degree_plan(
+    relation: str,
+    neighbours: Neighbours,
+    loss: Loss,
+    largest: int | Sequence[int],
+    form: Form = "cumulative",
+    directed: bool = True,
+    *,
+    degree: Degree | None = None,
+    contributions: int | None = None,
+    choosing: Number | None = None,
+    policies: Policies | None = None,
+    entity: str | None = None,
+    population: int | None = None,
+    title: str = "",
+    confidence: Number | None = CONFIDENCE,
+) -> DegreePlan:
+    """Return a plan for the degrees of a whole graph; nothing private is read.
+
+    Args:
+        relation: Neighbour relation: "edge", "user-out" or "node".
+        neighbours: "add-remove" or "replace".
+        loss: Privacy loss of the release.
+        largest: Largest degree told apart; higher degrees are counted with it. Under "node" this is theta, and edges
+            are left out until nobody has more. Several candidates have it chosen privately.
+        form: Measure the people of each degree ("histogram"), or of each degree and those below ("cumulative").
+        directed: Whether edges have a direction.
+        degree: Edges of a person that are counted, "out", "in" or "total". Default: "out" if edges have a direction,
+            otherwise, and under "node", "total".
+        contributions: Edges of a list that count if, under "user-out", its edges are counted at other people.
+        choosing: Share of the loss for choosing among candidates of `largest`.
+        policies: Policies of the graph; give `graph.policies`.
+
+    >>> print(degree_plan("node", "add-remove", Loss(rho=1), largest=9).sentence())
+    The neighbour relation is "node": graphs that differ in one person, with all edges, in and out. It rests on no \
+promise: edges are left out until nobody has more than the largest degree. One person is added or removed. \
+Zero-concentrated differential privacy with rho 1; Gaussian noise.
+    """
+    facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
+    choice = choice_of(relation, largest, choosing)
+    most = largest if choice is None else choice.candidates[-1]
+    unit = DegreeUnit(facts, neighbours, form, most, entity, population, contributions)  # type: ignore[arg-type]
+    return DegreePlan(**degree_fields(unit, loss, None, title=title, confidence=confidence, choice=choice))
 
 
 def choice_of(relation: str, largest: int | Sequence[int], choosing: Number | None) -> Choice | None:

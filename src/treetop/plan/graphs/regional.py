@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,50 +58,14 @@ class OfPeople(groups.GroupUnit):
 
 
 @dataclass(frozen=True, eq=False)
-class PureRegionalPlan(DegreeCounts):
+class RegionalPlan(DegreeCounts):
     """What will be released of the degrees of every region; who is in which region is public.
 
     >>> places = Hierarchy.flat(["east", "west"])
-    >>> plan = PureRegionalPlan.make(places, 9, "edge", Loss(rho=1), directed=False)
+    >>> plan = regional_degree_plan(places, 9, "edge", Loss(rho=1), directed=False)
     >>> plan.spent, [level.law for level in plan.core.levels]
     (Fraction(1, 1), [DiscreteGaussian(variance=Fraction(4, 1)), DiscreteGaussian(variance=Fraction(4, 1))])
     """
-
-    @classmethod
-    def make(
-        cls,
-        regions: Hierarchy,
-        largest: int,
-        relation: str,
-        loss: Loss,
-        directed: bool = True,
-        form: Form = "cumulative",
-        *,
-        degree: Degree | None = None,
-        contributions: int | None = None,
-        split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
-        place: str = "place",
-        policies: Policies | None = None,
-        population: int | None = None,
-        title: str = "",
-        confidence: Number | None = CONFIDENCE,
-    ) -> Self:
-        """Return a plan; nothing private is read."""
-        if check_relation(relation).name not in NEIGHBOURS:
-            raise PlanError(
-                f'under "{relation}" the region of a person is private, and here it must be public: choose "edge" or '
-                '"user-out", or release the degrees of the whole graph'
-            )
-        if not isinstance(largest, int):
-            raise PlanError(f"largest is {largest!r}: degrees by place have one largest degree, a whole number")
-        check_cells(regions, largest)
-        if place.casefold() == DEGREE:
-            raise PlanError(f"the place cannot be called {place!r}, as the degrees are: rename it")
-        facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
-        unit = DegreeUnit(
-            facts, NEIGHBOURS[relation], form, largest, population=population, contributions=contributions
-        )
-        return cls(**degree_fields(unit, loss, regions, place, split=split, title=title, confidence=confidence))
 
     @property
     def place(self) -> str:
@@ -183,3 +147,40 @@ class PureRegionalPlan(DegreeCounts):
         nodes = graph.read_nodes([self.column(columns)])
         there, number = leaves_above_zero(self.sizes(nodes, graph.read_edges(nodes), columns).number)
         return Counts.from_leaves(self.spine, list(there), number)
+
+
+def regional_degree_plan(
+    regions: Hierarchy,
+    largest: int,
+    relation: str,
+    loss: Loss,
+    directed: bool = True,
+    form: Form = "cumulative",
+    *,
+    degree: Degree | None = None,
+    contributions: int | None = None,
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+    place: str = "place",
+    policies: Policies | None = None,
+    population: int | None = None,
+    title: str = "",
+    confidence: Number | None = CONFIDENCE,
+) -> RegionalPlan:
+    """Return a plan for the degrees of every region, so that all levels add up; nothing private is read.
+
+    Every person is in one leaf of `regions`, named by the column `place` of the node table; who is in which region is
+    public. Under "edge" one edge is added or removed, under "user-out" one list is exchanged for another.
+    """
+    if check_relation(relation).name not in NEIGHBOURS:
+        raise PlanError(
+            f'under "{relation}" the region of a person is private, and here it must be public: choose "edge" or '
+            '"user-out", or release the degrees of the whole graph'
+        )
+    if not isinstance(largest, int):
+        raise PlanError(f"largest is {largest!r}: degrees by place have one largest degree, a whole number")
+    check_cells(regions, largest)
+    if place.casefold() == DEGREE:
+        raise PlanError(f"the place cannot be called {place!r}, as the degrees are: rename it")
+    facts = DegreeFacts(relation, directed, policies=policies or Policies(), degree=degree)
+    unit = DegreeUnit(facts, NEIGHBOURS[relation], form, largest, population=population, contributions=contributions)
+    return RegionalPlan(**degree_fields(unit, loss, regions, place, split=split, title=title, confidence=confidence))

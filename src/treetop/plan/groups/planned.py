@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from treetop.io.table import Table
 from treetop.plan.fields import GROUPS, decided
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form, GroupTableUnit, GroupUnit
-from treetop.plan.plan import PurePlan
+from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Split
 
@@ -42,10 +42,10 @@ _ANY = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
-class PureGroupTablePlan(PurePlan):
-    """What will be released of group sizes; make one with `make`. It is a plan like any other.
+class GroupTablePlan(Plan):
+    """What will be released of group sizes; made by `group_plan`.
 
-    >>> plan = PureGroupTablePlan.make(
+    >>> plan = group_plan(
     ...     Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1),
     ...     rows="histogram", number=20,
     ... )
@@ -66,59 +66,9 @@ class PureGroupTablePlan(PurePlan):
     method: GroupRepair = "joint"
     """How measurements are made to add up: all regions and sizes at once, or as the paper has it."""
 
-    @classmethod
-    def make(
-        cls,
-        regions: Hierarchy,
-        largest: int,
-        unit: GroupUnit,
-        loss: Loss,
-        *,
-        rows: Rows,
-        number: int | None = None,
-        listed: GroupList | None = None,
-        form: Form = "cumulative",
-        split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
-        public: Public | None = None,
-        repair: GroupRepair | None = None,
-        id: str | None = None,
-        place: str = "place",
-        title: str = "",
-        population: int | None = None,
-        confidence: Number | None = CONFIDENCE,
-    ) -> Self:
-        """Return a plan; nothing private is read.
-
-        The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
-        it may be left out where a public list has them. What is `public` of them is then the number of every region
-        ("regions"), and else of all together ("total"); every number that is public is kept. `id` is the column that
-        tells people apart, `population` the least number of them that is public.
-        """
-        check_cells(regions, largest)
-        if number is None and listed is None:
-            raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
-        if place.casefold() in _COLUMNS:
-            raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
-        public = public or ("total" if listed is None else "regions")
-        return cls(
-            spine=spine_of_numbers(SIZE, largest, regions, place),
-            unit=GroupTableUnit(unit, form, largest, id, population),
-            loss=loss,
-            split=split,
-            repair="euclidean",
-            title=title,
-            rows=rows,
-            number=listed.number if number is None and listed is not None else number or 0,
-            public=public,
-            listed=listed,
-            list_sha256=None if listed is None else listed.digest,
-            method=repair or best_repair(form, public),
-            confidence=confidence,
-        )
-
     def __post_init__(self) -> None:
         if not isinstance(self.unit, GroupTableUnit):
-            raise PlanError(f"unit is {self.unit!r}: a plan for group sizes is made with PureGroupTablePlan.make")
+            raise PlanError(f"unit is {self.unit!r}: a plan for group sizes is made with group_plan")
         if self.rows not in ("people", "groups", "histogram"):
             kinds = ("people", "groups", "histogram")
             raise PlanError(f"rows is {self.rows!r}{nearest(str(self.rows), kinds)}; choose one of {', '.join(kinds)}")
@@ -286,6 +236,55 @@ class PureGroupTablePlan(PurePlan):
         return Counts.from_leaves(self.spine, list(nodes), number)
 
 
+def group_plan(
+    regions: Hierarchy,
+    largest: int,
+    unit: GroupUnit,
+    loss: Loss,
+    *,
+    rows: Rows,
+    number: int | None = None,
+    listed: GroupList | None = None,
+    form: Form = "cumulative",
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+    public: Public | None = None,
+    repair: GroupRepair | None = None,
+    id: str | None = None,
+    place: str = "place",
+    title: str = "",
+    population: int | None = None,
+    confidence: Number | None = CONFIDENCE,
+) -> GroupTablePlan:
+    """Return a plan for group sizes; nothing private is read.
+
+    The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
+    it may be left out where a public list has them. What is `public` of them is then the number of every region
+    ("regions"), and else of all together ("total"); every number that is public is kept. `id` is the column that
+    tells people apart, `population` the least number of them that is public.
+    """
+    check_cells(regions, largest)
+    if number is None and listed is None:
+        raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
+    if place.casefold() in _COLUMNS:
+        raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
+    public = public or ("total" if listed is None else "regions")
+    return GroupTablePlan(
+        spine=spine_of_numbers(SIZE, largest, regions, place),
+        unit=GroupTableUnit(unit, form, largest, id, population),
+        loss=loss,
+        split=split,
+        repair="euclidean",
+        title=title,
+        rows=rows,
+        number=listed.number if number is None and listed is not None else number or 0,
+        public=public,
+        listed=listed,
+        list_sha256=None if listed is None else listed.digest,
+        method=repair or best_repair(form, public),
+        confidence=confidence,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class GroupTable:
     """A private table for a plan for group sizes; what is not one cannot read it as if its rows were counted."""
@@ -329,7 +328,7 @@ def best_repair(form: Form, public: Public) -> GroupRepair:
 
 
 def core_of(
-    plan: PurePlan,
+    plan: Plan,
     regions: Hierarchy,
     largest: int,
     unit: GroupUnit,

@@ -13,9 +13,9 @@ from treetop.advice.fill_in import filled_in
 from treetop.advice.made_up import MOST, Row, try_out
 from treetop.card.meaning import meaning, say_epsilon, say_odds
 from treetop.errors import PlanError, PlanFileError, TreetopError
-from treetop.plan.plan import PurePlan
+from treetop.plan.file import PlanFile
+from treetop.plan.plan import Plan
 from treetop.privacy import Loss
-from treetop.publishing.plans import PlanFile, runnable
 from treetop.studio.bench import Bench
 from treetop.studio.forms import Form
 from treetop.studio.state import PlanText
@@ -61,7 +61,7 @@ def act(bench: Bench, form: Form) -> Done:
     text = plan.changed(changes)
     if form.get("by") == "split":  # what the level needs decides the shares, too
         told = [f"{form.get('level')}={form.whole('error', 'The error')}"]
-        answer = advise(replace(file, plan=runnable(chosen)), told)
+        answer = advise(replace(file, plan=chosen), told)
         text = filled_in(text, answer.plan, plan.path.name)
     plan.replace(text, form.get("seen"))
     return Done("accuracy", f"Saved to {plan.path.name}.")
@@ -101,12 +101,12 @@ def look(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
                  for row in meaning(chosen)],
         "resolve": resolve,
         "total": min(total, MOST),
-        "twin": twin(bench, replace(file, plan=runnable(chosen)), spine_level, total),
+        "twin": twin(bench, replace(file, plan=chosen), spine_level, total),
         "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
     }  # fmt: skip
 
 
-def _chosen(plan: PurePlan, entered: Form) -> PurePlan:
+def _chosen(plan: Plan, entered: Form) -> Plan:
     """Return the plan at the epsilon that was moved to, or at the one that an error takes."""
     if plan.loss.epsilon is None:
         if entered:
@@ -123,7 +123,7 @@ def _chosen(plan: PurePlan, entered: Form) -> PurePlan:
     return at_epsilon(plan, number(entered.get("epsilon"), "Epsilon")) if entered.get("epsilon") else plan
 
 
-def _with_delta(plan: PurePlan, text: str) -> PurePlan:
+def _with_delta(plan: Plan, text: str) -> Plan:
     delta = number(text, "Delta") if text else None
     if delta == plan.loss.delta:
         return plan

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from treetop.errors import PlanError, ReleaseError
+from treetop.publishing.releasing import RunOptions
 from treetop.studio.bench import Bench
 from treetop.studio.folder import free
 from treetop.studio.forms import Form
@@ -47,13 +49,10 @@ def act(bench: Bench, form: Form) -> Done:
     file = plan.whole
     if file is None:
         raise PlanError(f"The plan still has open questions. {plan.open}")
-    options: dict[str, Any] = {
-        "keep_measurements": "keep_measurements" in form,
-        "allow_dropped": "allow_dropped" in form,
-    }
+    run = RunOptions(keep_measurements="keep_measurements" in form, allow_dropped="allow_dropped" in form)
     if form.get("charge", "yes") == "yes":
-        options |= {"ledger": bench_ledger(bench), "dataset": form.get("dataset") or None}
-    bench.start(Job(file, bench.folder.new(form.get("out"), ReleaseError), options))
+        run = replace(run, ledger=bench_ledger(bench), dataset=form.get("dataset") or None)
+    bench.start(Job(file, bench.folder.new(form.get("out"), ReleaseError), run))
     return Done("release")
 
 
