@@ -23,6 +23,7 @@ LAYERS = (
     "io",
     "domain",
     "privacy",
+    "fit",
     "ledger",
     "counts",
     "inspection",
