@@ -25,6 +25,7 @@ ALGORITHMS = {
     "estimates": "least squares over what was measured",
     "evaluate": "errors and coverage, and the comparison of mechanisms",
     "experiments": "the studies behind docs/results",
+    "fit": "least squares over measured tables, non-negative fits and rounding",
     "facts": "what public facts leave possible, and by how much they bound it",
     "intervals": "bounds of nodes and of sums",
     "mechanisms": "what Treetop is compared with",

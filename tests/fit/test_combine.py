@@ -101,8 +101,8 @@ def test_what_no_table_tells_is_refused() -> None:
     tables = [NoisyTable((1, 0), np.ones((2, 1)), 1.0), NoisyTable((0, 1), np.ones((1, 2)), 1.0)]
     with pytest.raises(NumberError, match="no measured table tells"):
         combine(grid, tables).value((1, 1))
-    with pytest.raises(NumberError, match="only the total may be exact"):
-        combine(grid, [NoisyTable((1, 0), np.ones((2, 1)), 0.0)])
+    with pytest.raises(NumberError, match="negative variance"):
+        combine(grid, [NoisyTable((1, 0), np.ones((2, 1)), -1.0)])
     with pytest.raises(NumberError, match="two tables"):
         combine(grid, [tables[0], tables[0]])
     with pytest.raises(NumberError, match="shape"):

@@ -7,7 +7,7 @@ normal equations need only sums to, and copies from, the cells of measured table
 touched. In a balanced grid they are diagonal: a component is the weighted mean over all tables that tell it, with
 inverse variances as weights. In an unbalanced one that diagonal preconditions conjugate gradients.
 
-An exact total is a table of variance 0.
+Tables of variance 0 are exact; several must agree with each other. Their components are known beforehand.
 """
 
 from __future__ import annotations
@@ -68,25 +68,23 @@ class CombinedTables:
         return self.variance(depths, weights)
 
     @cached_property
-    def _equations(self) -> _NormalEquations:
-        return _NormalEquations(self.grid, self.tables)
+    def _equations(self) -> NormalEquations:
+        return NormalEquations(self.grid, self.tables)
 
 
 def combine(grid: Grid, tables: Sequence[NoisyTable]) -> CombinedTables:
     """Combine measured tables by generalised least squares."""
     checked = tuple(grid.checked(tables))
-    equations = _NormalEquations(grid, checked)
-    start = {own: np.zeros(grid.sizes(own)) for own in equations.weight}
-    exact = next((table.value for table in checked if not table.variance), None)
-    if exact is not None:  # begin with the total, spread by mass
-        start = {own: equations.mass[own] * exact for own in start}
+    equations = NormalEquations(grid, checked)
+    known = equations.known({t.depths: t.value for t in checked if not t.variance})
+    start = equations.tables(known)
     right = {t.depths: (t.value - start[t.depths]) / t.variance for t in checked if t.variance}
     change = equations.tables(equations.solve(equations.components(right)))
-    values = {own: start[own] + change[own] for own in start}
-    return CombinedTables(grid, checked, values if exact is None else {**values, grid.root: np.array(exact)})
+    values = {t.depths: start[t.depths] + change[t.depths] if t.variance else np.array(t.value) for t in checked}
+    return CombinedTables(grid, checked, values)
 
 
-class _NormalEquations:
+class NormalEquations:
     """The normal equations of least squares, in residual components."""
 
     def __init__(self, grid: Grid, tables: Sequence[NoisyTable]) -> None:
@@ -95,10 +93,14 @@ class _NormalEquations:
         every = {depths for table in tables for depths in coarser(table.depths)}
         self.mass = {depths: self._mass(depths) for depths in sorted(every)}
         """By component and table the share of all mass that lies in each cell."""
-        self.free = [own for own in self.mass if own != grid.root or all(table.variance for table in tables)]
-        """The components that are not known exactly."""
+        exact = [table.depths for table in tables if not table.variance]
+        self.fixed = {own: next((table for table in exact if within(own, table)), None) for own in self.mass}
+        """By component an exact table that tells it; None if there is none."""
+        self.free = [own for own, table in self.fixed.items() if table is None]
+        self.finer = {own: [finer for finer in self.mass if within(own, finer)] for own in self.mass}
+        """By component the tables that tell it."""
         self.diagonal = {
-            own: sum(weight / grid.cells(finer) for finer, weight in self.weight.items() if within(own, finer))
+            own: sum(self.weight[finer] / grid.cells(finer) for finer in self.finer[own] if finer in self.weight)
             for own in self.free
         }
 
@@ -113,13 +115,28 @@ class _NormalEquations:
         return mass
 
     def components(self, tables: Mapping[Depths, Reals]) -> Components:
-        """Return the components of Σ_t A_tᵀ v_t, a function that is a sum of functions of tables' cells."""
+        """Return the free components of Σ_t A_tᵀ v_t, a function that is a sum of functions of tables' cells."""
+        return self._components(tables, self.free)
+
+    def fixed_components(self, tables: Mapping[Depths, Reals]) -> Components:
+        """Return the other components of such a function."""
+        return self._components(tables, [own for own, table in self.fixed.items() if table is not None])
+
+    def known(self, exact: Mapping[Depths, Reals]) -> Components:
+        """Return the components that the counts of exact tables tell."""
+        return {
+            own: self._components({table: exact[table] / self.mass[table]}, [own])[own]
+            for own, table in self.fixed.items()
+            if table is not None
+        }
+
+    def _components(self, tables: Mapping[Depths, Reals], which: Sequence[Depths]) -> Components:
         found: Components = {}
-        for own in self.free:
+        for own in which:
             mean = np.zeros(self.grid.sizes(own))
-            for finer, value in tables.items():
-                if within(own, finer):
-                    mean += self._mean(value, finer, own)
+            for finer in self.finer[own]:
+                if finer in tables:
+                    mean += self._mean(tables[finer], finer, own)
             for axis, depth in enumerate(own):
                 if depth:
                     above = (*own[:axis], depth - 1, *own[axis + 1 :])
@@ -129,14 +146,12 @@ class _NormalEquations:
 
     def tables(self, components: Components) -> dict[Depths, Reals]:
         """Return the counts of every noisy table, for a function given by its components."""
-        found = {}
-        for finer in self.weight:
-            function = np.zeros(self.grid.sizes(finer))
-            for own, component in components.items():
-                if within(own, finer):
-                    function += self.grid.copy_to(component, own, finer)
-            found[finer] = function * self.mass[finer]
-        return found
+        found = {finer: np.zeros(self.grid.sizes(finer)) for finer in self.weight}
+        for own, component in components.items():
+            for finer in self.finer[own]:
+                if finer in found:
+                    found[finer] += self.grid.copy_to(component, own, finer)
+        return {finer: function * self.mass[finer] for finer, function in found.items()}
 
     def solve(self, right: Components) -> Components:
         """Return the function that solves the equations, by preconditioned conjugate gradients."""

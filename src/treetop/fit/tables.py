@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from treetop.errors import NumberError
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
+Numbers = NDArray[Any]
 Depths = tuple[int, ...]
 
 
@@ -27,10 +29,10 @@ class NoisyTable:
     """A measured table: values with independent noise of one variance."""
 
     depths: Depths
-    value: Reals | Ints = field(repr=False)
+    value: Numbers = field(repr=False)
     """One axis per attribute."""
     variance: float
-    """Variance of each cell's noise; 0 only for an exact total."""
+    """Variance of each cell's noise; 0 for an exact table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class Grid:
     """The cells of all products of levels of some hierarchies."""
 
     trees: Sequence[Hierarchy]
+    _starts: dict[tuple[int, int, int], tuple[Ints, Ints]] = field(default_factory=dict, init=False, repr=False)
 
     def sizes(self, depths: Depths) -> Depths:
         """Return the shape of a table."""
@@ -49,29 +52,35 @@ class Grid:
 
     def starts(self, attribute: int, coarse: int, fine: int) -> Ints:
         """Return where the descendants of each node of a coarse level start among those of a fine one, and the end."""
+        return self._ranges(attribute, coarse, fine)[0]
+
+    def _ranges(self, attribute: int, coarse: int, fine: int) -> tuple[Ints, Ints]:
+        if (known := self._starts.get((attribute, coarse, fine))) is not None:
+            return known
         tree = self.trees[attribute]
         start = np.arange((tree.sizes[coarse - 1] if coarse else 1) + 1)
         for depth in range(coarse, fine):
             start = tree.first[depth][start]
-        return start
+        self._starts[attribute, coarse, fine] = start, np.diff(start)
+        return self._starts[attribute, coarse, fine]
 
     def ancestors(self, attribute: int, coarse: int, fine: int) -> Ints:
         """Return the ancestor at a coarse level of each node of a fine one."""
-        start = self.starts(attribute, coarse, fine)
-        return np.repeat(np.arange(len(start) - 1), np.diff(start))
+        _, size = self._ranges(attribute, coarse, fine)
+        return np.repeat(np.arange(len(size)), size)
 
-    def sum_to(self, value: Reals, fine: Depths, coarse: Depths) -> Reals:
+    def sum_to(self, value: Numbers, fine: Depths, coarse: Depths) -> Numbers:
         """Sum a table to coarser levels, attribute by attribute in a fixed order."""
         for axis in range(len(self.trees)):
             if coarse[axis] < fine[axis]:
                 value = np.add.reduceat(value, self.starts(axis, coarse[axis], fine[axis])[:-1], axis=axis)
         return value
 
-    def copy_to(self, value: Reals, coarse: Depths, fine: Depths) -> Reals:
+    def copy_to(self, value: Numbers, coarse: Depths, fine: Depths) -> Numbers:
         """Give every cell of a finer table the value of the coarse cell that it lies in."""
         for axis in range(len(self.trees)):
             if coarse[axis] < fine[axis]:
-                value = np.repeat(value, np.diff(self.starts(axis, coarse[axis], fine[axis])), axis=axis)
+                value = np.repeat(value, self._ranges(axis, coarse[axis], fine[axis])[1], axis=axis)
         return value
 
     @cached_property
@@ -90,8 +99,8 @@ class Grid:
                 raise NumberError(f"there are two tables at depths {table.depths}: combine them first")
             if not np.isfinite(table.value).all() or not math.isfinite(table.variance):
                 raise NumberError(f"the table at depths {table.depths} has values or a variance that are not finite")
-            if table.variance < 0 or (table.variance == 0 and table.depths != self.root):
-                raise NumberError(f"the table at depths {table.depths} needs noise: only the total may be exact")
+            if table.variance < 0:
+                raise NumberError(f"the table at depths {table.depths} has a negative variance")
             seen.add(table.depths)
         if not seen:
             raise NumberError("there is nothing to combine: give at least one measured table")
