@@ -21,15 +21,15 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     ''
     """
     listed = list(choices)
-    found = _closest(name.casefold(), {one.casefold(): one for one in reversed(listed)})
+    found = _closest(name.casefold(), {known.casefold(): known for known in reversed(listed)})
     if found is None:
-        found = _closest(name.casefold(), {one.casefold().rpartition(".")[2]: one for one in reversed(listed)})
+        found = _closest(name.casefold(), {known.casefold().rpartition(".")[2]: known for known in reversed(listed)})
     return "" if found is None else f" (did you mean {found!r}?)"
 
 
 def _closest(name: str, choices: dict[str, str]) -> str | None:
     close = difflib.get_close_matches(name, choices, n=1)
-    begun = [one for one in choices if len(name) > 1 and one.startswith(name)]
+    begun = [choice for choice in choices if len(name) > 1 and choice.startswith(name)]
     if close or not begun:
         return choices[close[0]] if close else None
     return choices[min(begun, key=len)]

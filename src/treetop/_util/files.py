@@ -45,8 +45,8 @@ def read_at_most(file: BinaryIO, path: Path, largest: int) -> bytes:
     return data
 
 
-def _refuse(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _refuse(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise IrregularFile(f"{path} is not a regular file, nor a link to one")
 
 

@@ -76,8 +76,8 @@ def _field(file: str, name: str) -> int | None:
         lines = Path(file).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return None
-    found = next((line.split()[1] for line in lines if line.startswith(name)), "")
-    return 1024 * int(found) if found.isdigit() else None
+    value = next((line.split()[1] for line in lines if line.startswith(name)), "")
+    return 1024 * int(value) if value.isdigit() else None
 
 
 def _number(file: str) -> int | None:

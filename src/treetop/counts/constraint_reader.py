@@ -33,17 +33,17 @@ COUNT = "count"
 
 def read_facts(spine: Spine, given: Mapping[str, Any]) -> PublicFacts:
     """Read facts by the tables that they are about; refuse those that cannot be understood, or not all be true."""
-    found: list[TableFact] = []
+    read: list[TableFact] = []
     for name, stated in given.items():
         try:
             fact = _read(spine, name, Fact.of(stated))
         except TreetopError as problem:
             raise FactError(f"{name}: {problem}") from problem
-        for other in found:
+        for other in read:
             if other.table.depths == fact.table.depths:
                 raise FactError(f"{name} and {other.name} are the same table: state all about it at one place")
-        found.append(fact)
-    facts = PublicFacts(spine, tuple(found))
+        read.append(fact)
+    facts = PublicFacts(spine, tuple(read))
     facts.check()
     return facts
 
@@ -52,38 +52,41 @@ def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
     """Read one fact."""
     table = CellNumbering(spine, _depths(spine, name))
     parts = [part.strip() for part in name.split(TIMES.strip())]
-    own = {kind: _Listed(table, parts, kind).read(getattr(fact, kind)) for kind in fact.kinds if kind != INVARIANT}
-    if not own:
+    stated_cells = {
+        kind: _Listed(table, parts, kind).read(getattr(fact, kind)) for kind in fact.kinds if kind != INVARIANT
+    }
+    if not stated_cells:
         refuse_many(table.number, f"{name}, of which all cells are published, has")
-    places = {kind: _place_of(getattr(fact, kind)) for kind in own}
-    found = fact_of(table, fact.kinds, own, unchecked=fact.unchecked, places=places)
-    stated = [getattr(fact, kind) for kind in own if places[kind] not in ("", SAME)]
-    found = replace(found, sources=tuple(stated))
-    if fact.sha256 is not None and fact.sha256.lower() != found.sha256:
+    places = {kind: _place_of(getattr(fact, kind)) for kind in stated_cells}
+    constraint = fact_of(table, fact.kinds, stated_cells, unchecked=fact.unchecked, places=places)
+    stated = [getattr(fact, kind) for kind in stated_cells if places[kind] not in ("", SAME)]
+    constraint = replace(constraint, sources=tuple(stated))
+    if fact.sha256 is not None and fact.sha256.lower() != constraint.sha256:
         raise FactError(
-            f"what is stated has SHA-256 {found.sha256}, but sha256 is {fact.sha256}: the plan was made for other facts"
+            f"what is stated has SHA-256 {constraint.sha256}, but sha256 is {fact.sha256}: "
+            "the plan was made for other facts"
         )
-    return found
+    return constraint
 
 
 def fact_of(
     table: CellNumbering,
     kinds: tuple[str, ...],
-    own: Mapping[str, tuple[Ints, Ints]],
+    stated_cells: Mapping[str, tuple[Ints, Ints]],
     *,
     unchecked: bool = False,
     places: Mapping[str, str] | None = None,
 ) -> TableFact:
     """Return the constraint on a table from its stated cells and numbers, by kind."""
-    boxes = _boxes(table, {kind: own[kind] for kind in (*COUNTED, INVARIANT) if kind in own})
+    boxes = _boxes(table, {kind: stated_cells[kind] for kind in (*COUNTED, INVARIANT) if kind in stated_cells})
     rule = None
     for kind in LISTED:
-        if kind in own:
-            cells = own[kind][0]
+        if kind in stated_cells:
+            cells = stated_cells[kind][0]
             rule = PossibleCells(table, cells if kind == "possible" else complement(table, cells))
-    public = {kind: stated for kind, stated in own.items() if kind != INVARIANT}
+    public = {kind: stated for kind, stated in stated_cells.items() if kind != INVARIANT}
     digest = _digest(table, public) if public else ""
-    return TableFact(table, kinds, boxes, rule, unchecked, digest, FrozenMap(places or {}), FrozenMap(own))
+    return TableFact(table, kinds, boxes, rule, unchecked, digest, FrozenMap(places or {}), FrozenMap(stated_cells))
 
 
 def _depths(spine: Spine, name: str) -> tuple[int, ...]:
@@ -104,12 +107,12 @@ def _depths(spine: Spine, name: str) -> tuple[int, ...]:
         raise FactError(str(problem).removeprefix("margins: ").replace("margins has", "there is")) from problem
 
 
-def _boxes(table: CellNumbering, own: Mapping[str, tuple[Ints, Ints]]) -> CellBounds | None:
+def _boxes(table: CellNumbering, stated_cells: Mapping[str, tuple[Ints, Ints]]) -> CellBounds | None:
     """Return the bounds of all cells that numbers are given for."""
-    if not own:
+    if not stated_cells:
         return None
     bounds = []
-    for kind, (cells, numbers) in own.items():
+    for kind, (cells, numbers) in stated_cells.items():
         none = np.zeros(len(cells), np.int64), np.full(len(cells), NO_BOUND, np.int64)
         bounds.append(
             CellBounds(
@@ -131,7 +134,10 @@ class _Listed:
         names = list(table.spine.attributes)
         # In the order in which the table's name has them, which is that of columns without names.
         self._attributes = [names.index(part.partition(".")[0]) for part in parts]
-        self._names = [(names[one], table.spine.trees[one].levels[table.depths[one] - 1]) for one in self._attributes]
+        self._names = [
+            (names[attribute], table.spine.trees[attribute].levels[table.depths[attribute] - 1])
+            for attribute in self._attributes
+        ]
 
     def read(self, stated: Any) -> tuple[Ints, Ints]:
         """Return the numbers of the listed cells, ascending, and the value of each."""
@@ -140,7 +146,7 @@ class _Listed:
             return same, np.zeros(len(same), np.int64)  # as for a list of the same cells, which is the same fact
         given, where = self._as_table(stated)
         columns = self._columns(given)
-        books = [Codebook(self._table.codes(one)) for one in self._attributes]
+        books = [Codebook(self._table.codes(attribute)) for attribute in self._attributes]
         weighing = Weighing(COUNT) if self._counted else None
         batches, cells, numbers = [], [], []
         for read in tables.batches(given, columns + [COUNT] * self._counted):
@@ -225,8 +231,8 @@ class _Listed:
             raise FactError(f"{batch.where}: {problem}") from problem
         if (row := first_missing(text)) is not None:
             raise FactError(f"{batch.place(column, row)}: the code is missing: give one, or delete the row")
-        found = book.find(text)
-        unknown = np.flatnonzero(found < 0)
+        numbers = book.find(text)
+        unknown = np.flatnonzero(numbers < 0)
         if len(unknown):
             row = int(unknown[0])
             code = text[row].as_py()
@@ -236,7 +242,7 @@ class _Listed:
                 f"{batch.place(column, row)}: {code!r} is not a code of {level}{nearest(code, known)}{more}: correct "
                 "the row, or delete it"
             )
-        return found
+        return numbers
 
     def _refuse_twice(self, cells: Ints, order: Ints, batches: Sequence[RowBatch]) -> None:
         twice = np.flatnonzero(np.diff(cells[order]) == 0)
@@ -261,7 +267,7 @@ def _place(batches: Sequence[RowBatch], row: int) -> str:
 
 def _is_codes(stated: Any) -> bool:
     """Whether a list is one of codes, and not of files: nothing in it is the name of a file's kind."""
-    return isinstance(stated, list | tuple | set) and not any(isinstance(one, Path) for one in stated)
+    return isinstance(stated, list | tuple | set) and not any(isinstance(item, Path) for item in stated)
 
 
 def _numbers(values: list[Any], kind: str) -> pa.Array:
@@ -279,16 +285,16 @@ def _place_of(stated: Any) -> str:
     return "" if source is None else Path(str(source)).name
 
 
-def _digest(table: CellNumbering, own: Mapping[str, tuple[Ints, Ints]]) -> str:
+def _digest(table: CellNumbering, stated_cells: Mapping[str, tuple[Ints, Ints]]) -> str:
     """A SHA-256 of the stated values: by kind, the codes of each cell in order and its number, however it was
     written."""
     digest = hashlib.sha256(table.name.encode())
-    for kind in sorted(own):
-        cells, numbers = own[kind]
+    for kind in sorted(stated_cells):
+        cells, numbers = stated_cells[kind]
         nodes = table.nodes(cells)
         digest.update(f"\n{kind} {len(cells)}\n".encode())
-        for one in table.attributes:
-            codes = table.codes(one).take(pa.array(nodes[one]))
+        for attribute in table.attributes:
+            codes = table.codes(attribute).take(pa.array(nodes[attribute]))
             digest.update(pc.binary_length(codes).to_numpy().astype("<i4").tobytes())
             digest.update("".join(codes.to_pylist()).encode())
         digest.update(numbers.astype("<i8").tobytes())

@@ -94,16 +94,16 @@ class _Put(NamedTuple):
 
 def _put_in_ranges(fences: Words, parts: Sequence[Paths]) -> _Put:
     rows = Paths.join(parts)
-    found, sizes = find_ranges(fences, rows.keys[0])
+    range_of, sizes = find_ranges(fences, rows.keys[0])
     start = np.concatenate([[0], np.cumsum(sizes)])
-    keys = [_put(word, found, start) for word in rows.keys]
-    weights = None if rows.weights is None else _put(rows.weights.view(np.uint64), found, start).view(np.int64)
+    keys = [_put(word, range_of, start) for word in rows.keys]
+    weights = None if rows.weights is None else _put(rows.weights.view(np.uint64), range_of, start).view(np.int64)
     return _Put(start, Paths(keys, weights))
 
 
-def _put(values: Words, found: NDArray[np.uint16], start: NDArray[np.int64]) -> Words:
+def _put(values: Words, range_of: NDArray[np.uint16], start: NDArray[np.int64]) -> Words:
     out = np.empty_like(values)
-    move(values, found, start[:-1].copy(), out)
+    move(values, range_of, start[:-1].copy(), out)
     return out
 
 

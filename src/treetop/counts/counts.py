@@ -48,7 +48,9 @@ class Digit:
 
 def layout(spine: Spine) -> tuple[Digit, ...]:
     """Return the place of every level: of its ranks, attribute by attribute where it refines several."""
-    return tuple(Digit(own[-1].word, own[-1].shift, sum(digit.bits for digit in own)) for own in ranks_of(spine))
+    return tuple(
+        Digit(digits[-1].word, digits[-1].shift, sum(digit.bits for digit in digits)) for digits in ranks_of(spine)
+    )
 
 
 def ranks_of(spine: Spine) -> tuple[tuple[Digit, ...], ...]:

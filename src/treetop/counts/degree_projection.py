@@ -77,8 +77,8 @@ def _rank_edges(
     source: NDArray[np.int32], target: NDArray[np.int32], names: Words, secret: Words, ordered: bool, rank: Words
 ) -> None:
     for i in range(len(rank)):
-        one, other = names[source[i]], names[target[i]]
-        low, high = (one, other) if ordered or one < other else (other, one)
+        end, other = names[source[i]], names[target[i]]
+        low, high = (end, other) if ordered or end < other else (other, end)
         rank[i] = siphash_word(secret[2] ^ low, secret[3], high)
 
 
@@ -106,7 +106,7 @@ def shortened(nodes: Nodes, edges: Edges, most: int, key: Key) -> Edges:
     rank = edge_ranks(nodes, edges, key, ordered=True)
     _, order = sort_rows([edges.source.astype(np.uint64), rank], np.arange(len(edges)))
     assert order is not None
-    own = edges.source[order]
-    position = np.arange(len(own)) - np.searchsorted(own, own)
+    source = edges.source[order]
+    position = np.arange(len(source)) - np.searchsorted(source, source)
     kept = order[position < most]
     return Edges(edges.source[kept], edges.target[kept], edges.directed)

@@ -163,7 +163,7 @@ class Encoder:
         """Per word and attribute, each leaf's summand in the path."""
         self.words = len(self.paths)
         """How many words a path has."""
-        named = [*(one.column for one in self.attributes), count, None if bound is None else bound.id]
+        named = [*(attribute.column for attribute in self.attributes), count, None if bound is None else bound.id]
         self.wanted = [name for name in dict.fromkeys(named) if name is not None]
 
     def rows(self, batch: RowBatch, tally: Tally) -> EncodedRows:

@@ -404,9 +404,9 @@ def _distinct(keys: NDArray[np.uint64], directed: bool, rules: Policies) -> Edge
 
 def _refuse_unknown(batch: RowBatch, name: str, row: int) -> None:
     value = as_text(batch.rows.column(name), name)[row].as_py()
-    what = "the id is missing" if not value else f"{value!r} is not in the node table"
+    problem = "the id is missing" if not value else f"{value!r} is not in the node table"
     raise DataError(
-        f'{batch.place(name, row)}: {what}. Correct the tables, or set unknown to "drop" under [data] to leave such '
+        f'{batch.place(name, row)}: {problem}. Correct the tables, or set unknown to "drop" under [data] to leave such '
         "edges out"
     )
 

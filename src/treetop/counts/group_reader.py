@@ -89,8 +89,8 @@ class GroupList:
 
     def find(self, batch: RowBatch, column: str, ids: pa.StringArray) -> NDArray[np.int64]:
         """Return the position of every row's group, and refuse one that is not listed."""
-        found = self.book.find(ids)
-        missing = np.flatnonzero(found < 0)
+        number = self.book.find(ids)
+        missing = np.flatnonzero(number < 0)
         if len(missing):
             row = int(missing[0])
             others = len(ids.take(pa.array(missing)).unique()) - 1
@@ -99,7 +99,7 @@ class GroupList:
                 f"{batch.place(column, row)}: the group {ids[row].as_py()!r} is not on the public list{more}: the list "
                 f"({self.name}) must hold every group that may have somebody in it. Complete it from a public source"
             )
-        return found
+        return number
 
     def __repr__(self) -> str:
         return f"GroupList({self.number:,} groups in {self.regions.sizes[-1]:,} regions)"
@@ -133,17 +133,18 @@ class Seen:
         again[first] = False
         row = int(again.argmax())
         before = int(first[code[row]])
-        told = f"the {self._what} {encoded.dictionary[int(code[row])].as_py()!r}"
+        subject = f"the {self._what} {encoded.dictionary[int(code[row])].as_py()!r}"
         if self._leaves:
             leaf = np.concatenate(self._leaves)
             if leaf[row] != leaf[before]:
-                one, other = (regions.codes[-1][int(leaf[at])].as_py() for at in (before, row))
+                region, other = (regions.codes[-1][int(leaf[at])].as_py() for at in (before, row))
                 raise DataError(
-                    f"{self._place(row, column)}: {told} is in two regions, {one!r} in row "
+                    f"{self._place(row, column)}: {subject} is in two regions, {region!r} in row "
                     f"{self._number(before)} and {other!r} here: every {self._what} is in one"
                 )
         raise DataError(
-            f"{self._place(row, column)}: {told} stands twice, first in row {self._number(before)}: give each one row"
+            f"{self._place(row, column)}: {subject} stands twice, first in row {self._number(before)}: "
+            "give each one row"
         )
 
     def _place(self, row: int, column: str) -> str:
@@ -162,8 +163,8 @@ def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarch
     if batch.first == 0 and is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
     codes = as_text(as_plain(batch.rows.column(column)), column)
-    found = book.find(codes)
-    wrong = np.flatnonzero(found < 0)
+    number = book.find(codes)
+    wrong = np.flatnonzero(number < 0)
     if len(wrong):
         row = int(wrong[0])
         code = codes[row].as_py()
@@ -176,7 +177,7 @@ def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarch
             f"{batch.place(column, row)}: {code!r} is not {with_article(regions.levels[-1])} code in the hierarchy of "
             f"the regions{hint}{more}: the hierarchy must hold all of them"
         )
-    return found
+    return number
 
 
 def read_ids(batch: RowBatch, column: str) -> pa.StringArray:
@@ -236,9 +237,11 @@ class GroupSizes:
             raise DataError(
                 f"there are {len(rows)} leaf regions, {len(sizes)} sizes and {len(counts)} numbers: one a row"
             )
-        for what, values in (("size", sizes), ("number of groups", counts)):
+        for subject, values in (("size", sizes), ("number of groups", counts)):
             if len(values) and values.min() < 0:
-                raise DataError(f"row {int(values.argmin()) + 1} has the {what} {values.min()}: it cannot be negative")
+                raise DataError(
+                    f"row {int(values.argmin()) + 1} has the {subject} {values.min()}: it cannot be negative"
+                )
         if counts.sum(dtype=np.float64) > MOST_GROUPS:
             raise DataError(f"there are more than {MOST_GROUPS:,} groups: check that the number column holds counts")
         table = np.zeros((regions.sizes[-1], largest + 1), np.int64)

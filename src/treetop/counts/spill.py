@@ -240,32 +240,32 @@ def _encode_all(table: tables.Table, encoder: Encoder, space: Space) -> Iterator
 
 def _encode(task: _Encode) -> _Encoded:
     """Read a piece of the table, and write its rows as runs: a pure function, but for the files."""
-    tally, rows, found, waiting = Tally(), 0, list[SortedRun](), list[EncodedRows]()
+    tally, rows, runs, waiting = Tally(), 0, list[SortedRun](), list[EncodedRows]()
     tally.unknown = task.encoder.unknown
 
     def write() -> None:
         if waiting:
-            found.append(_written(task, waiting, task.folder.with_name(f"{task.folder.name}-{len(found)}")))
+            runs.append(_written(task, waiting, task.folder.with_name(f"{task.folder.name}-{len(runs)}")))
             waiting.clear()
 
     for batch in tables.batches(task.piece, task.encoder.wanted):
         rows += len(batch.rows)
         waiting.append(task.encoder.rows(batch, tally))
-        if sum(len(one.keys[0]) for one in waiting) >= task.rows:
+        if sum(len(encoded.keys[0]) for encoded in waiting) >= task.rows:
             write()
     write()
-    return _Encoded(tuple(found), rows, tally)
+    return _Encoded(tuple(runs), rows, tally)
 
 
 def _written(task: _Encode, waiting: Sequence[EncodedRows], folder: Path) -> SortedRun:
     """Write rows as a run: of leaves with their counts; or, where units are bounded, of rows by their unit's hash."""
-    keys = [np.concatenate(words) for words in zip(*(one.keys for one in waiting), strict=True)]
-    some = [one.weights for one in waiting if one.weights is not None]
+    keys = [np.concatenate(words) for words in zip(*(encoded.keys for encoded in waiting), strict=True)]
+    some = [encoded.weights for encoded in waiting if encoded.weights is not None]
     weights = np.concatenate(some) if some else None
     bound = task.encoder.bound
     if bound is None:
         return _save_counts(folder, Counts.from_keys(keys, weights))
-    high, low = np.concatenate([bound.hashes(one.ids) for one in waiting], axis=1)
+    high, low = np.concatenate([bound.hashes(encoded.ids) for encoded in waiting], axis=1)
     order = np.argsort(high)
     columns = {_HIGH: high, _LOW: low, **{f"word{word}": key for word, key in enumerate(keys)}}
     if weights is not None:

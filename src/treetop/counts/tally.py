@@ -172,16 +172,16 @@ class Tally:
 
         Self-loops and repeated edges are not among them: where they are dropped, the graph is stated to have none.
         """
-        own = self.unknown_records if self.unknown == "drop" else 0
-        return own if self.left is None else own + self.left.unknown
+        unknown = self.unknown_records if self.unknown == "drop" else 0
+        return unknown if self.left is None else unknown + self.left.unknown
 
     @property
     def unknown_share(self) -> float:
         """The share of the rows, or of the records if larger, that is unknown: dropped, or counted under a leaf."""
-        own = 0.0 if self.unknown == "error" else self.share
+        share = 0.0 if self.unknown == "error" else self.share
         if self.left is None:
-            return own
-        return max(own, self.dropped / max(self.left.rows, 1))  # edges have no counts: a row is a record
+            return share
+        return max(share, self.dropped / max(self.left.rows, 1))  # edges have no counts: a row is a record
 
     @property
     def share(self) -> float:
@@ -229,11 +229,11 @@ class Tally:
         """Say how many records the enforced limit left out; nothing if it left none."""
         if self.counted is None or self.counted >= self.offered:
             return []
-        what, beyond = "records" if self.left is None else "edges", self.offered - self.counted
+        noun, beyond = "records" if self.left is None else "edges", self.offered - self.counted
         limit = f"beyond the limit of {unit.contributions:,} per {unit.entity}"
         why = f"{limit}, or in the same leaf as another of the same {unit.entity}" if unit.distinct else limit
         return [
-            f"{beyond:,} of {self.offered:,} {what} were {why} ({say_share(beyond, self.offered)}): they are not "
+            f"{beyond:,} of {self.offered:,} {noun} were {why} ({say_share(beyond, self.offered)}): they are not "
             "counted."
         ]
 
@@ -284,10 +284,10 @@ def say_share(part: int, whole: int) -> str:
     return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %" if share >= 0.05 else "less than 0.1 %"
 
 
-def _tell(told: list[str]) -> None:
-    for line in told:
+def _tell(lines: list[str]) -> None:
+    for line in lines:
         _LOG.warning("%s", line)
-    if told:
+    if lines:
         _LOG.warning("this is about the private table, and for the steward only")
 
 

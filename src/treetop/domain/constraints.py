@@ -145,10 +145,10 @@ class TableFact:
 
     def describe(self) -> dict[str, Any]:
         """Return it as plain values, for cards and digests."""
-        told: dict[str, Any] = {"table": self.name, "states": list(self.kinds)}
+        description: dict[str, Any] = {"table": self.name, "states": list(self.kinds)}
         if self.sha256:
-            told["sha256"] = self.sha256
-        return told | ({"unchecked": True} if self.unchecked else {})
+            description["sha256"] = self.sha256
+        return description | ({"unchecked": True} if self.unchecked else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,21 +179,21 @@ class PublicFacts:
     def bounded(self) -> tuple[Depths, ...]:
         """The tables with bounds, and all that two of them both tell: the finest first, the total last."""
         stated = {fact.table.depths for fact in self.facts if fact.boxes is not None}
-        found = stated | ({(0,) * len(self.spine.trees)} if stated else set())
-        while more := {meet(one, other) for one, other in combinations(found, 2)} - found:
-            found |= more
-        return tuple(sorted(found, key=lambda depths: (-sum(depths), depths)))
+        tables = stated | ({(0,) * len(self.spine.trees)} if stated else set())
+        while more := {meet(table, other) for table, other in combinations(tables, 2)} - tables:
+            tables |= more
+        return tuple(sorted(tables, key=lambda depths: (-sum(depths), depths)))
 
     def at(self, depths: Depths) -> CellBounds:
         """Return the bounds of a table's cells, from its own constraint and those of finer tables."""
         if depths not in self._at:
-            own = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
+            stated = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
             finer = (self.at(one) for one in self.bounded if one != depths and is_coarser(depths, one))
-            told = [*own, *(boxes.summed(depths, self.possible) for boxes in finer)]
+            bounds = [*stated, *(boxes.summed(depths, self.possible) for boxes in finer)]
             table = CellNumbering(self.spine, depths)
             boxes = (
-                CellBounds.joined(table, [one.possible(self.possible) for one in told])
-                if told
+                CellBounds.joined(table, [one.possible(self.possible) for one in bounds])
+                if bounds
                 else CellBounds.none(table)
             )
             self._at[depths] = boxes
@@ -224,7 +224,7 @@ class PublicFacts:
     def says_something(self, depths: Depths) -> bool:
         """Whether there are bounds of the cells of a table, by its own facts or those of finer tables."""
         # Asked first, since a table that is finer than all facts may have more cells than can be numbered.
-        return any(is_coarser(depths, one) for one in self.bounded) and len(self.at(depths).cells) > 0
+        return any(is_coarser(depths, table) for table in self.bounded) and len(self.at(depths).cells) > 0
 
     def bounds(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
         """Return the least and the most that nodes have, given by attribute: such that their children can share it."""
@@ -238,15 +238,15 @@ class PublicFacts:
         Impossible nodes have none.
         """
         lower, upper = self.bounds(depths, nodes)
-        for coarser in {meet(one, depths) for one in self.bounded} - {depths}:
+        for coarser in {meet(table, depths) for table in self.bounded} - {depths}:
             boxes = self.at(coarser)
             upper = np.minimum(upper, boxes.of(boxes.table.numbers(nodes, depths))[1])
         there = self.possible.allows(depths, nodes)
         return np.where(there, lower, 0), np.where(there, upper, 0)
 
-    def with_exact(self, told: Mapping[Depths, Ints]) -> PublicFacts:
+    def with_exact(self, exact: Mapping[Depths, Ints]) -> PublicFacts:
         """Return these facts with the counts of invariants, which a run has read: of all cells, in their order."""
-        return PublicFacts(self.spine, tuple(fact.told(told.get(fact.table.depths)) for fact in self.facts))
+        return PublicFacts(self.spine, tuple(fact.told(exact.get(fact.table.depths)) for fact in self.facts))
 
     def check(self) -> None:
         """Refuse facts that cannot all be true, naming the fewest that contradict each other."""
@@ -256,8 +256,8 @@ class PublicFacts:
             return
         for size in range(1, len(self.facts)):
             for few in combinations(self.facts, size):
-                if (found := PublicFacts(self.spine, few)._contradiction()) is not None:
-                    _refuse(few, found)
+                if (contradiction := PublicFacts(self.spine, few)._contradiction()) is not None:
+                    _refuse(few, contradiction)
         _refuse(self.facts, why)
 
     def _refuse_incomplete(self) -> None:
@@ -286,12 +286,12 @@ class PublicFacts:
         for depths in self.bounded:
             boxes = self.at(depths)
             if len(wrong := np.flatnonzero(boxes.lower > boxes.upper)):
-                found = (
+                examples = (
                     f"{boxes.table.words(int(boxes.cells[one]))} would have at least {boxes.lower[one]:,} and at most "
                     f"{boxes.upper[one]:,}"
                     for one in wrong[:_SHOWN]
                 )
-                return "; ".join(found) + _more(len(wrong))
+                return "; ".join(examples) + _more(len(wrong))
         return None
 
     def describe(self) -> list[dict[str, Any]]:
@@ -305,11 +305,11 @@ def _impossible(boxes: CellBounds, possible: Possible) -> str | None:
     wrong = np.flatnonzero(~there & (boxes.lower > 0))
     if len(wrong) == 0:
         return None
-    found = (
+    examples = (
         f"{boxes.table.words(int(boxes.cells[one]))} would have at least {boxes.lower[one]:,}, and is impossible"
         for one in wrong[:_SHOWN]
     )
-    return "; ".join(found) + _more(len(wrong))
+    return "; ".join(examples) + _more(len(wrong))
 
 
 def _first_missing(boxes: CellBounds, possible: Possible) -> str:
@@ -371,27 +371,27 @@ class NarrowLevel(Level):
 
     @cached_property
     def _above(self) -> Depths:
-        return tuple(depth - (one == self.part.attribute) for one, depth in enumerate(self.depths))
+        return tuple(depth - (attribute == self.part.attribute) for attribute, depth in enumerate(self.depths))
 
     def fanout(self, nodes: Nodes) -> Ints:
         """Return how many possible children each node of the level above has."""
-        own = nodes[self.part.attribute]
-        first, last = (self._start(nodes, self._above, self.part.first[one]) for one in (own, own + 1))
+        parent = nodes[self.part.attribute]
+        first, last = (self._start(nodes, self._above, self.part.first[node]) for node in (parent, parent + 1))
         fanout: Ints = last - first
         return fanout
 
     def go_down(self, nodes: Nodes, rank: Nodes) -> None:
         """Turn nodes of the level above, in place, into their possible children of these ranks."""
         _, width, families = self._families
-        own = nodes[self.part.attribute]
-        place = self._start(nodes, self._above, self.part.first[own]) + rank
+        parent = nodes[self.part.attribute]
+        place = self._start(nodes, self._above, self.part.first[parent]) + rank
         nodes[self.part.attribute] = families[place] % width
 
     def ranks(self, nodes: Nodes) -> Ints:
         """Return the rank of each possible node of the level among its possible siblings."""
-        own = np.asarray(nodes[self.part.attribute], np.int64)
-        eldest = self.part.first[self.part.above[own]]
-        ranks: Ints = self._start(nodes, self.depths, own) - self._start(nodes, self.depths, eldest)
+        parent = np.asarray(nodes[self.part.attribute], np.int64)
+        eldest = self.part.first[self.part.above[parent]]
+        ranks: Ints = self._start(nodes, self.depths, parent) - self._start(nodes, self.depths, eldest)
         return ranks
 
 
@@ -409,11 +409,11 @@ def narrowed(spine: Spine, possible: Possible) -> Spine:
 
 def _narrowed(spine: Spine, level: Level, possible: Possible) -> Level:
     depths = spine.depths(level.index)
-    own = [(part, rule) for part in level.parts for rule in possible.rules if _limits(rule, part.attribute, depths)]
+    rules = [(part, rule) for part in level.parts for rule in possible.rules if _limits(rule, part.attribute, depths)]
     plain = Level(level.index, level.name, level.parts, min(level.nodes, _number(spine, depths, possible)))
-    if not own:
+    if not rules:
         return plain
-    ((_, rule), *_) = own
+    ((_, rule), *_) = rules
     if level.is_merged:
         raise FactError(
             f"{rule.table.name} says what is possible, and the merged step {level.name!r} cannot leave out the rest: "

@@ -167,21 +167,21 @@ def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
     longest = lengths[-1]
     short = codes.filter(pc.less(pc.utf8_length(codes), longest))
     long = codes.filter(pc.equal(pc.utf8_length(codes), longest))
-    told = f"codes have lengths {lengths}, for example {short[0].as_py()!r}: prefixes need one length. "
+    message = f"codes have lengths {lengths}, for example {short[0].as_py()!r}: prefixes need one length. "
     beginnings = pc.utf8_slice_codeunits(long, 0, len(short[0].as_py()))
     at = pc.index(beginnings, short[0]).as_py()
     if at >= 0 and not short[0].as_py().startswith("0"):
-        told += (
+        message += (
             f"{short[0].as_py()!r} begins {long[at].as_py()!r}: if the list holds the codes of all levels, give only "
             f"those of {longest} characters (a column that tells the level will do, as in "
             'keep = { level = "3" }). '
         )
     if pc.all(pc.match_substring_regex(codes, "^[0-9]+$")).as_py():
         padded = short[0].as_py().zfill(longest)
-        told += (
+        message += (
             f"If leading zeros were lost, write all codes with {longest} digits: {padded!r} for {short[0].as_py()!r}"
         )
-    return told.rstrip()
+    return message.rstrip()
 
 
 def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
@@ -236,15 +236,15 @@ def names_of(level: str, codes: pa.StringArray, given: Given) -> pa.StringArray:
     at, called = node.filter(used).to_numpy(zero_copy_only=False).astype(np.int64), called.filter(used)
     first = np.full(len(codes), -1, np.int64)
     first[at[::-1]] = np.arange(len(at))[::-1]
-    found = called.take(pa.array(first, mask=first < 0))
-    other = pc.index(pc.not_equal(called, found.take(pa.array(at))), True).as_py()
+    first_names = called.take(pa.array(first, mask=first < 0))
+    other = pc.index(pc.not_equal(called, first_names.take(pa.array(at))), True).as_py()
     if other >= 0:
         code = codes[int(at[other])].as_py()
         raise HierarchyError(
-            f"code {code!r} of level {level!r} has two names, {found[int(at[other])].as_py()!r} and "
+            f"code {code!r} of level {level!r} has two names, {first_names[int(at[other])].as_py()!r} and "
             f"{called[other].as_py()!r}: correct the file, or leave the names of this level out"
         )
-    return found
+    return first_names
 
 
 KEPT = 1 << 18
@@ -288,10 +288,10 @@ class Hierarchy:
         >>> Hierarchy.from_table(places, levels=["region", "town"])
         Hierarchy(region 2 > town 3)
         """
-        own, called = level_names(levels), dict(names or {})
-        both = list(dict.fromkeys((*own, *called.values())))
+        level_columns, called = level_names(levels), dict(names or {})
+        both = list(dict.fromkeys((*level_columns, *called.values())))
         columns = dict(zip(both, read_columns(table, both, delimiter, encoding), strict=True))
-        tree = _build(own, fill_down(own, [columns[level] for level in own], ragged))
+        tree = _build(level_columns, fill_down(level_columns, [columns[level] for level in level_columns], ragged))
         return tree.with_names({level: (columns.get(level), columns[column]) for level, column in called.items()})
 
     @staticmethod
@@ -355,7 +355,7 @@ class Hierarchy:
         >>> tree.names["sex"].to_pylist()
         ['women', 'men']
         """
-        return self.with_names({level: as_given(own) for level, own in names.items()})
+        return self.with_names({level: as_given(listed) for level, listed in names.items()})
 
     def with_names(self, given: Mapping[str, tuple[pa.Array | None, pa.Array]]) -> Hierarchy:
         """Return the same tree with names from pairs of columns (code, name) by level."""
@@ -374,10 +374,10 @@ class Hierarchy:
 
     def _carried(self, names: Mapping[str, pa.StringArray], depth: int) -> pa.StringArray:
         """Return names in which a code that was carried down is called as it is above."""
-        own, above = names[self.levels[depth]], pa.array(self.ancestors(depth - 1, depth))
+        own_names, above = names[self.levels[depth]], pa.array(self.ancestors(depth - 1, depth))
         same = pc.equal(self.codes[depth], self.codes[depth - 1].take(above))
         carried = pc.if_else(same, names[self.levels[depth - 1]].take(above), pa.scalar(None, pa.string()))
-        return pc.coalesce(own, carried)
+        return pc.coalesce(own_names, carried)
 
     def with_leaf(self, code: str) -> Hierarchy:
         """Return the tree with one leaf more, under a branch of its own with the same code at every level.
@@ -392,17 +392,17 @@ class Hierarchy:
             )
         rows = [pa.concat_arrays([column.combine_chunks(), pa.array([code])]) for column in self.to_table().columns]
         tree = _build(self.levels, rows)
-        return tree.with_names({level: (self.codes[self.depth(level)], own) for level, own in self.names.items()})
+        return tree.with_names({level: (self.codes[self.depth(level)], names) for level, names in self.names.items()})
 
     def name(self, depth: int, node: int) -> str | None:
         """Return the name of a node; None if it has none."""
-        own = self.names.get(self.levels[depth])
-        return None if own is None else own[node].as_py()
+        names = self.names.get(self.levels[depth])
+        return None if names is None else names[node].as_py()
 
     def listing(self, depth: int) -> NDArray[np.int64]:
         """Return the place of every node of a level in the order in which codes were listed."""
-        own = self.listed[depth] if self.listed else None
-        return np.arange(self.sizes[depth]) if own is None else own
+        listed = self.listed[depth] if self.listed else None
+        return np.arange(self.sizes[depth]) if listed is None else listed
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -466,21 +466,21 @@ class Hierarchy:
         bounds = np.arange(self.sizes[depth] + 1)
         for below in range(depth + 1, finer + 1):
             bounds = self.first[below][bounds]
-        found = np.repeat(np.arange(self.sizes[depth]), np.diff(bounds))
-        if len(found) <= KEPT:
-            found.flags.writeable = False  # others are given the same
-            self._ancestors[depth, finer] = found
-        return found
+        parents = np.repeat(np.arange(self.sizes[depth]), np.diff(bounds))
+        if len(parents) <= KEPT:
+            parents.flags.writeable = False  # others are given the same
+            self._ancestors[depth, finer] = parents
+        return parents
 
     def find(self, code: str) -> list[tuple[int, int]]:
         """Return (depth, node) of every node with this code, coarse to fine."""
-        found = ((depth, pc.index(codes, code).as_py()) for depth, codes in enumerate(self.codes))
-        return [(depth, node) for depth, node in found if node >= 0]
+        places = ((depth, pc.index(codes, code).as_py()) for depth, codes in enumerate(self.codes))
+        return [(depth, node) for depth, node in places if node >= 0]
 
     def encode(self, codes: pa.Array) -> NDArray[np.int64]:
         """Return the leaf numbers of leaf codes, -1 where a code is not one."""
-        found = pc.index_in(codes, value_set=self.codes[-1])
-        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        numbers = pc.index_in(codes, value_set=self.codes[-1])
+        return np.asarray(pc.fill_null(numbers, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def to_table(self) -> pa.Table:
         """Return one row per leaf, as they were listed, and one column per level: what `from_table` reads."""

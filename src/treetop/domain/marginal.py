@@ -92,21 +92,21 @@ def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
     if given == "none":
         return ()
     if given == "each":
-        found = _each(spine)
+        marginals = _each(spine)
     elif isinstance(given, str) or not isinstance(given, Iterable):
         raise SpineError(f'margins is {given!r}: write "each", "none", or a list such as ["place.state * sex"]')
     else:
-        found = [_named(spine, name) for name in given]
-        _refuse_repeated(found)
+        marginals = [_named(spine, name) for name in given]
+        _refuse_repeated(marginals)
     levels = {spine.depths(level.index) for level in spine.levels}
-    return tuple(margin for margin in found if margin.depths not in levels)
+    return tuple(margin for margin in marginals if margin.depths not in levels)
 
 
 def _each(spine: Spine) -> list[Margin]:
     """The table of every attribute alone, at all its levels that divide something."""
     parts = (part for level in spine.levels for part in level.parts)
     alone = sorted((part.attribute, part.depth) for part in parts if part.widest > 1)
-    return [margin_at(spine, depths_alone(len(spine.trees), own, depth + 1)) for own, depth in alone]
+    return [margin_at(spine, depths_alone(len(spine.trees), attribute, depth + 1)) for attribute, depth in alone]
 
 
 def depths_alone(attributes: int, attribute: int, depth: int) -> tuple[int, ...]:
@@ -172,9 +172,9 @@ def _refined(spine: Spine, name: str, one: str) -> tuple[int, int]:
         raise SpineError(f"margins: {name!r}: {problem}") from problem
 
 
-def _refuse_repeated(found: Sequence[Margin]) -> None:
+def _refuse_repeated(marginals: Sequence[Margin]) -> None:
     seen: set[tuple[int, ...]] = set()
-    for margin in found:
+    for margin in marginals:
         if margin.depths in seen:
             raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
         seen.add(margin.depths)
@@ -198,7 +198,7 @@ def exact_tables(
     """
     alone = [depths_alone(len(deepest), attribute, depth) for attribute, depth in enumerate(deepest)]
     kept: list[tuple[int, ...]] = []
-    for table in sorted(tables, key=lambda one: np.count_nonzero(one) > 1):
+    for table in sorted(tables, key=lambda depths: np.count_nonzero(depths) > 1):
         in_chains = all(_is_chain(_decided(stage, [*kept, table])) for stage in stages)
         if in_chains and fit_to(table, [*alone, *kept]) is not None:
             kept.append(table)
@@ -284,4 +284,4 @@ def _decided(stage: Stage, tables: Sequence[tuple[int, ...]]) -> list[tuple[int,
 def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:
     """Whether of any two tables one tells apart all that the other does."""
     ordered = sorted(set(tables), key=sum)
-    return all(is_within(one, other) for one, other in pairwise(ordered))
+    return all(is_within(table, other) for table, other in pairwise(ordered))

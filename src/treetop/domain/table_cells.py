@@ -82,7 +82,7 @@ class CellNumbering:
     @cached_property
     def number(self) -> int:
         """How many cells there are."""
-        sizes = (self.spine.trees[one].sizes[self.depths[one] - 1] for one in self.attributes)
+        sizes = (self.spine.trees[attribute].sizes[self.depths[attribute] - 1] for attribute in self.attributes)
         return math.prod(sizes)
 
     def codes(self, attribute: int) -> pa.StringArray:
@@ -92,9 +92,9 @@ class CellNumbering:
     def numbers(self, nodes: Sequence[Ints] | NDArray[np.integer], refined: Depths) -> Ints:
         """Return the cell of each node; nodes are given by attribute, each refined at least as far as the table."""
         number = np.zeros(len(nodes[0]), np.int64)
-        for one in self.attributes:
-            tree, depth = self.spine.trees[one], self.depths[one]
-            own = above(tree, depth, refined[one], np.asarray(nodes[one], np.int64))
+        for attribute in self.attributes:
+            tree, depth = self.spine.trees[attribute], self.depths[attribute]
+            own = above(tree, depth, refined[attribute], np.asarray(nodes[attribute], np.int64))
             number = number * tree.sizes[depth - 1] + own
         return number
 
@@ -112,8 +112,10 @@ class CellNumbering:
     def nodes(self, numbers: Ints) -> Ints:
         """Return the nodes of cells by attribute (row); 0 of an attribute that is summed over."""
         found = np.zeros((len(self.depths), len(numbers)), np.int64)
-        for one in reversed(self.attributes):
-            numbers, found[one] = np.divmod(numbers, self.spine.trees[one].sizes[self.depths[one] - 1])
+        for attribute in reversed(self.attributes):
+            numbers, found[attribute] = np.divmod(
+                numbers, self.spine.trees[attribute].sizes[self.depths[attribute] - 1]
+            )
         return found
 
     def coarser(self, depths: Depths, numbers: Ints) -> Ints:
@@ -127,7 +129,8 @@ class CellNumbering:
         nodes = self.nodes(np.array([number]))
         names = self.name.split(" * ")
         codes = (
-            self.spine.trees[one].codes[self.depths[one] - 1][int(nodes[one, 0])].as_py() for one in self.attributes
+            self.spine.trees[attribute].codes[self.depths[attribute] - 1][int(nodes[attribute, 0])].as_py()
+            for attribute in self.attributes
         )
         return ", ".join(f"{name} {code!r}" for name, code in zip(names, codes, strict=True))
 
@@ -235,9 +238,11 @@ class Possible:
         for rule in self.rules:
             about.update(rule.table.attributes)
             number *= _number(rule, table.depths, depths, inside)
-        for one in table.attributes:
-            if one not in about:
-                start, stop = below(self.spine.trees[one], depths[one], table.depths[one], inside[one])
+        for attribute in table.attributes:
+            if attribute not in about:
+                start, stop = below(
+                    self.spine.trees[attribute], depths[attribute], table.depths[attribute], inside[attribute]
+                )
                 number *= stop - start
         return number
 
@@ -258,13 +263,13 @@ def _number(rule: PossibleCells, fine: Depths, coarse: Depths, inside: Ints) -> 
     nodes = table.nodes(cells)
     weight = np.ones(len(cells), np.int64)
     outside = np.ones(inside.shape[1], np.int64)
-    for one in rule.table.attributes:
-        tree = spine.trees[one]
-        if coarse[one] > rule.depths[one]:
-            start, stop = below(tree, coarse[one], fine[one], inside[one])
+    for attribute in rule.table.attributes:
+        tree = spine.trees[attribute]
+        if coarse[attribute] > rule.depths[attribute]:
+            start, stop = below(tree, coarse[attribute], fine[attribute], inside[attribute])
             outside *= stop - start
         else:
-            start, stop = below(tree, table.depths[one], fine[one], nodes[one])
+            start, stop = below(tree, table.depths[attribute], fine[attribute], nodes[attribute])
             weight *= stop - start
     summed = CellNumbering(spine, meet(coarse, rule.depths))
     group, place = np.unique(summed.numbers(nodes, table.depths), return_inverse=True)
@@ -285,7 +290,7 @@ def complement(table: CellNumbering, cells: Ints) -> Ints:
 
 def equal_codes(table: CellNumbering) -> Ints:
     """Return the cells of a table with equal codes in all attributes."""
-    listed = (table.codes(one).to_pylist() for one in table.attributes)
+    listed = (table.codes(attribute).to_pylist() for attribute in table.attributes)
     places = [{code: node for node, code in enumerate(codes)} for codes in listed]
     shared = [code for code in places[0] if all(code in place for place in places[1:])]
     nodes = np.zeros((len(table.depths), len(shared)), np.int64)
@@ -318,12 +323,12 @@ class CellBounds:
         """Return the bounds that are all kept if these are: the highest lower and the lowest upper one."""
         if len(boxes) == 1:
             return boxes[0]
-        cells = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.cells for one in boxes)]))
+        cells = np.unique(np.concatenate([np.zeros(0, np.int64), *(box.cells for box in boxes)]))
         lower, upper = np.zeros(len(cells), np.int64), np.full(len(cells), NO_BOUND, np.int64)
-        for one in boxes:
-            place = np.searchsorted(cells, one.cells)
-            lower[place] = np.maximum(lower[place], one.lower)
-            upper[place] = np.minimum(upper[place], one.upper)
+        for box in boxes:
+            place = np.searchsorted(cells, box.cells)
+            lower[place] = np.maximum(lower[place], box.lower)
+            upper[place] = np.minimum(upper[place], box.upper)
         return CellBounds(table, cells, lower, upper)
 
     def of(self, cells: Ints) -> tuple[Ints, Ints]:

@@ -416,8 +416,12 @@ def fingerprint(conditions: Sequence[GuaranteeCondition], reading: Mapping[str, 
     """
     columns: Mapping[str, str] = reading.get("columns") or {}
     told = [
-        [one.words, [[name, tree, columns.get(name, name)] for name, tree in sorted(one.trees.items())], one.states]
-        for one in conditions
+        [
+            condition.words,
+            [[name, tree, columns.get(name, name)] for name, tree in sorted(condition.trees.items())],
+            condition.states,
+        ]
+        for condition in conditions
     ]
     read = {name: value for name, value in reading.items() if name != "columns"}
     return sha256(json.dumps([told, read], sort_keys=True).encode()).hexdigest()[:_DIGITS]

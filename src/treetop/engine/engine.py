@@ -194,8 +194,8 @@ ENGINES.register(
 
 
 def _bytes(given: int | str) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(given).strip().upper())
-    unit = "" if found is None else found[2] if found[2] in _UNITS else f"{found[2]}B"
-    if found is None or unit not in _UNITS or float(found[1]) <= 0:
+    size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(given).strip().upper())
+    unit = "" if size is None else size[2] if size[2] in _UNITS else f"{size[2]}B"
+    if size is None or unit not in _UNITS or float(size[1]) <= 0:
         raise EngineError(f'{given!r} is not an amount of memory: give one such as "2GB" or "500MB"')
-    return int(float(found[1]) * _UNITS[unit])
+    return int(float(size[1]) * _UNITS[unit])

@@ -129,11 +129,11 @@ def _delete(folder: Path) -> None:
     with suppress(OSError):
         folder = folder.rename(folder.with_name(f"{folder.name}-gone"))
     with suppress(OSError):
-        for one in folder.iterdir():
-            if one.is_dir() and not one.is_symlink():
-                rmtree(one, ignore_errors=True)
-            elif one.name != _LOCK:
-                one.unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                rmtree(path, ignore_errors=True)
+            elif path.name != _LOCK:
+                path.unlink(missing_ok=True)
     rmtree(folder, ignore_errors=True)
 
 

@@ -251,8 +251,8 @@ def _answer(packed: bytes, context: WorkerContext) -> bytes:
         if not answer[0]:
             _Unpacker(io.BytesIO(data), context.keys).load()  # not every exception comes out of a pickle again
     except Exception as problem:
-        told = answer[1] if not answer[0] else problem
-        data = _packed_answer((False, EngineError(f"a worker failed with {type(told).__name__}")), context.keys)
+        error = answer[1] if not answer[0] else problem
+        data = _packed_answer((False, EngineError(f"a worker failed with {type(error).__name__}")), context.keys)
     return data
 
 
@@ -313,8 +313,8 @@ def _wait_for(path: Path) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions that are installed here."""
-    found = {name: version(name) for name in ("numpy", "numba")}
-    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", DISTRIBUTION: VERSION, **found}
+    installed = {name: version(name) for name in ("numpy", "numba")}
+    return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", DISTRIBUTION: VERSION, **installed}
 
 
 def versions_there(_: int) -> dict[str, str]:
@@ -331,6 +331,8 @@ def prove(executor: Executor) -> None:
 
 def compare(here: Mapping[str, str], there: Mapping[str, str]) -> None:
     """Refuse workers with other versions than the driver has."""
-    for name, own in here.items():
-        if there.get(name) != own:
-            raise EngineError(f"workers have {name} {there.get(name)}, and the driver {own}: install the same on both")
+    for name, version_here in here.items():
+        if there.get(name) != version_here:
+            raise EngineError(
+                f"workers have {name} {there.get(name)}, and the driver {version_here}: install the same on both"
+            )

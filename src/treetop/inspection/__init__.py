@@ -79,8 +79,8 @@ class Inspection:
     @property
     def prepare(self) -> Prepare | None:
         """Cleaning that would make codes match and counts numbers; None if none is needed."""
-        matches = [one.match for one in self.attributes if one.match is not None]
-        written = {one.name: one.thousands for one in self.columns if one.name == self.count}
+        matches = [attribute.match for attribute in self.attributes if attribute.match is not None]
+        written = {column.name: column.thousands for column in self.columns if column.name == self.count}
         thousands = {name: mark for name, mark in written.items() if mark is not None}
         trim = [match.column for match in matches if match.trimmed or match.both]
         pad = {match.column: match.width for match in matches if match.lost_zeros}
@@ -99,8 +99,8 @@ class Inspection:
             "columns": [column.to_dict() for column in self.columns],
             "chains": [list(chain) for chain in self.chains],
             "chains_from_sample": self.sampled,
-            "hierarchy": next((str(one.path) for one in self.lookups), None),
-            "hierarchies": [str(one.path) for one in self.lookups],
+            "hierarchy": next((str(lookup.path) for lookup in self.lookups), None),
+            "hierarchies": [str(lookup.path) for lookup in self.lookups],
             "matches": [match.to_dict() for match in self.matches],
             "names": dict(self.names),
             "count": self.count,
@@ -140,19 +140,19 @@ def _nearest_columns(
     columns: Sequence[Column], lookups: Sequence[HierarchyFile], matches: Sequence[Match]
 ) -> list[str]:
     """Say, of a hierarchy file that no column matches, which one comes nearest."""
-    told = []
+    notes = []
     used = {match.lookup.path for match in matches}
     for lookup in lookups:
         near = [] if lookup.path in used else [one for column in columns for one in nearest_leaf(column, lookup)]
         if near:
             shared, codes, column, leaf = max(near)
-            told.append(f"the nearest to {lookup.path}: {shared:,} of {codes:,} codes of {column} are in {leaf}")
-    return told
+            notes.append(f"the nearest to {lookup.path}: {shared:,} of {codes:,} codes of {column} are in {leaf}")
+    return notes
 
 
 def _marks(rows: pa.Table, columns: Sequence[Column], matches: Sequence[Match]) -> list[str]:
     """Say which values look as if they stood for a missing one, and how often; a code of a hierarchy is none."""
-    told = []
+    notes = []
     known = {match.column: match.lookup.known(match.leaf) for match in matches}
     for column in columns:
         texts = [] if column.values is None or column.type != "text" else column.values.to_pylist()
@@ -164,8 +164,8 @@ def _marks(rows: pa.Table, columns: Sequence[Column], matches: Sequence[Match]) 
             often = pc.sum(pc.is_in(plain, value_set=pa.array(marks))).as_py()
             listed = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in marks)
             in_rows = f"{often:,} row{'s' * (often != 1)} with {listed}"
-            told.append(f"{column.name}: {in_rows}: if that is a missing value, missing = [{listed}]")
-    return told
+            notes.append(f"{column.name}: {in_rows}: if that is a missing value, missing = [{listed}]")
+    return notes
 
 
 def inspect_table(
@@ -177,8 +177,8 @@ def inspect_table(
     source = table if isinstance(table, Source) else Source(table)
     path = str(source)
     given = [] if hierarchy is None else [hierarchy] if isinstance(hierarchy, str | Path | Source) else hierarchy
-    public = [one if isinstance(one, Source) else Source(one) for one in given]
-    if any(same_table(one, source) for one in public):
+    public = [file if isinstance(file, Source) else Source(file) for file in given]
+    if any(same_table(file, source) for file in public):
         raise DataError(
             f"{path} is given as its own hierarchy, but which codes occur in a private table is private: "
             "take the hierarchy from a public file"
@@ -197,7 +197,7 @@ def inspect_table(
             f"the columns are {', '.join(rows.column_names)}"
         )
     columns = describe_columns(rows, count)
-    lookups = tuple(read_lookup(one) for one in public)
+    lookups = tuple(read_lookup(file) for file in public)
     _refuse_row_as_names(rows, columns, lookups, path)
     matches = match_columns(columns, lookups)
     matched = {match.column for match in matches}

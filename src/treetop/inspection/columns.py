@@ -222,8 +222,8 @@ class Column:
 
 def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column, ...]:
     """Describe every column of a table; `count` is known to hold counts."""
-    found = (_describe(name, table.column(name), name == count) for name in table.column_names)
-    return tuple(replace(column, samples=_samples(column, table.column(column.name))) for column in found)
+    described = (_describe(name, table.column(name), name == count) for name in table.column_names)
+    return tuple(replace(column, samples=_samples(column, table.column(column.name))) for column in described)
 
 
 def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:

@@ -197,12 +197,12 @@ class HierarchyFile:
 
     def labels(self, levels: Sequence[str]) -> dict[str, str]:
         """Return the columns with the names of codes, by level; a column names the codes of one level only."""
-        found: dict[str, str] = {}
+        label_columns: dict[str, str] = {}
         for level in reversed(levels):
             label = self.label(level) if level in self.codes else None
-            if label is not None and label not in (*levels, *found.values()):
-                found[level] = label
-        return {level: found[level] for level in levels if level in found}
+            if label is not None and label not in (*levels, *label_columns.values()):
+                label_columns[level] = label
+        return {level: label_columns[level] for level in levels if level in label_columns}
 
     def coordinates(self) -> tuple[str, str] | None:
         """Return the columns with latitude and longitude."""
@@ -268,7 +268,7 @@ class Match:
 
     def hints(self) -> list[str]:
         """Suggest changes that would make more codes match, with their number."""
-        told = []
+        notes = []
         for number, how, remedy in (
             (self.trimmed, "after trimming the blanks around them", f"trim = [{json.dumps(self.column)}]"),
             (
@@ -281,8 +281,8 @@ class Match:
         ):
             if number:
                 codes = f"code of {self.column} matches" if number == 1 else f"codes of {self.column} match"
-                told.append(f"{number:,} {codes} {how}: {remedy}")
-        return told
+                notes.append(f"{number:,} {codes} {how}: {remedy}")
+        return notes
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -325,13 +325,13 @@ def _with_gaps(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]:
     """Return the trees down to columns with blanks, where carrying codes down makes trees of them."""
-    found = {}
+    trees = {}
     for name in (name for name, own in codes.items() if own.blank):
         levels = chain_above(name, where_present(codes, name))
         if len(levels) > 1:
             with suppress(HierarchyError):
-                found[name] = Hierarchy.from_table(table, levels, ragged="repeat")
-    return found
+                trees[name] = Hierarchy.from_table(table, levels, ragged="repeat")
+    return trees
 
 
 def match_columns(columns: Sequence[Column], lookups: Sequence[HierarchyFile]) -> tuple[Match, ...]:
@@ -403,13 +403,13 @@ def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
     They prove something if most of the file's codes occur in the column, or if so many numbers from their range would
     hardly be codes of the file by chance (Chernoff's bound of a binomial tail).
     """
-    own, listed = _numbers(values, "^(0|[1-9][0-9]{0,3})$"), _numbers(known, "^0*[0-9]{1,4}$")
-    shared = own & listed
-    if len(own) < _HALF * len(values) or not shared or len(shared) >= _HALF * len(known):
+    shared_numbers, listed = _numbers(values, "^(0|[1-9][0-9]{0,3})$"), _numbers(known, "^0*[0-9]{1,4}$")
+    shared = shared_numbers & listed
+    if len(shared_numbers) < _HALF * len(values) or not shared or len(shared) >= _HALF * len(known):
         return False
     low, high = min(shared), max(shared)
-    dense = sum(low <= one <= high for one in listed) / (high - low + 1)
-    tried = sum(low <= one <= high for one in own)
+    dense = sum(low <= number <= high for number in listed) / (high - low + 1)
+    tried = sum(low <= number <= high for number in shared_numbers)
     return _tail(len(shared), tried, dense) > _BY_CHANCE
 
 

@@ -101,17 +101,19 @@ def suggest_attributes(
     """
     matched = _matched([match for match in matches if match.column != count], sample)
     known = {match.column for match in matches}
-    told = {name for chain in chains for name in chain[:-1]}
-    told |= {name for chain in chains if not known.isdisjoint(chain) for name in chain}
-    rest = [column for column in columns if column.kind == "code" and column.name not in {count, *known, *told}]
+    determined = {name for chain in chains for name in chain[:-1]}
+    determined |= {name for chain in chains if not known.isdisjoint(chain) for name in chain}
+    rest = [column for column in columns if column.kind == "code" and column.name not in {count, *known, *determined}]
     structured = _structured(rest, {chain[-1]: chain for chain in chains})
-    flat = _flat([column for column in rest if column.name not in {one.column for one in structured}], sample)
+    flat = _flat(
+        [column for column in rest if column.name not in {suggestion.column for suggestion in structured}], sample
+    )
     first = matched or structured or flat
     if ends := _two_ends(first):
         return _share(_name(list(ends) if first is flat else first))
     order = [column.name for column in columns]
-    found = [*matched, *structured, *flat][:_MOST_ATTRIBUTES]
-    return _share(_name(sorted(found, key=lambda one: order.index(one.column))))
+    suggestions = [*matched, *structured, *flat][:_MOST_ATTRIBUTES]
+    return _share(_name(sorted(suggestions, key=lambda suggestion: order.index(suggestion.column))))
 
 
 def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Suggestion]:
@@ -155,33 +157,36 @@ def _flat(rest: Sequence[Column], sample: Mapping[str, Codes]) -> list[Suggestio
     return [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
 
 
-def _two_ends(found: Sequence[Suggestion]) -> tuple[Suggestion, Suggestion] | None:
+def _two_ends(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, Suggestion] | None:
     """Return two attributes with codes of one kind, if there are any."""
-    return next(((one, other) for one, other in combinations(found, 2) if one.same_hierarchy(other)), None)
+    return next(((one, other) for one, other in combinations(suggestions, 2) if one.same_hierarchy(other)), None)
 
 
-def _name(found: list[Suggestion]) -> list[Suggestion]:
+def _name(suggestions: list[Suggestion]) -> list[Suggestion]:
     """Call two ends of one kind origin and destination, and keep the other names apart."""
-    if len(found) == 2 and found[0].same_hierarchy(found[1]):
-        first, second = (words(one.column) for one in found)
+    if len(suggestions) == 2 and suggestions[0].same_hierarchy(suggestions[1]):
+        first, second = (words(suggestion.column) for suggestion in suggestions)
         swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
         names = ("destination", "origin") if swapped else ("origin", "destination")
-        return sorted((replace(one, name=name) for one, name in zip(found, names, strict=True)), key=_origin_first)
+        return sorted(
+            (replace(suggestion, name=name) for suggestion, name in zip(suggestions, names, strict=True)),
+            key=_origin_first,
+        )
     sound: list[str] = []
-    for one in found:
-        sound.append(sound_name(one.name, sound))
-    return [replace(one, name=name) for one, name in zip(found, sound, strict=True)]
+    for suggestion in suggestions:
+        sound.append(sound_name(suggestion.name, sound))
+    return [replace(suggestion, name=name) for suggestion, name in zip(suggestions, sound, strict=True)]
 
 
 def _origin_first(suggestion: Suggestion) -> bool:
     return suggestion.name != "origin"
 
 
-def _share(found: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
+def _share(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
     shared: list[Suggestion] = []
-    for one in found:
-        twin = next((other for other in shared if other.same_as is None and one.same_hierarchy(other)), None)
-        shared.append(one if twin is None else replace(one, same_as=twin.name))
+    for suggestion in suggestions:
+        twin = next((other for other in shared if other.same_as is None and suggestion.same_hierarchy(other)), None)
+        shared.append(suggestion if twin is None else replace(suggestion, same_as=twin.name))
     return tuple(shared)
 
 
@@ -228,8 +233,10 @@ def reasons_of(match: Match) -> list[Reason]:
     passed = {*levels, *match.labels.values(), *(match.coordinates or ())}
     others: list[Reason] = []
     for name in (name for name in lookup.codes if name not in passed):
-        said = [lookup.codes[one.column] for one in others]
-        if not any(_one_to_one(lookup.codes[name], codes) for codes in said):  # the names of what was told already
+        coarser_codes = [lookup.codes[other.column] for other in others]
+        if not any(
+            _one_to_one(lookup.codes[name], codes) for codes in coarser_codes
+        ):  # the names of what was told already
             others += [one for one in [_left_out(name, lookup, levels)] if one is not None]
     return [*taken, *others]
 
@@ -248,35 +255,35 @@ def _left_out(name: str, lookup: HierarchyFile, levels: Sequence[str]) -> Reason
         return Reason(name, False, f"{name} goes with {same} one to one, and may be its names: {named}")
     if own.distinct < 2 or (own.distinct > under.distinct and not determines(under, own)):
         return None
-    if (found := clash(under, own)) is not None:
-        return Reason(name, False, f"{name} is no level: {_torn(finest, name, found)}")
+    if (contradiction := clash(under, own)) is not None:
+        return Reason(name, False, f"{name} is no level: {_torn(finest, name, contradiction)}")
     if FINER * own.distinct > under.distinct:
         few = f"it has {own.distinct:,} values for {under.distinct:,} of {finest}, and puts hardly any together"
         return Reason(name, False, f"{name} is no level: {few}")
     for level in levels[:-1]:
         fine, coarse = (name, level) if own.distinct > lookup.codes[level].distinct else (level, name)
-        if (found := clash(lookup.codes[fine], lookup.codes[coarse])) is not None:
-            return Reason(name, False, f"{name} is no level beside {level}: {_torn(fine, coarse, found)}")
+        if (contradiction := clash(lookup.codes[fine], lookup.codes[coarse])) is not None:
+            return Reason(name, False, f"{name} is no level beside {level}: {_torn(fine, coarse, contradiction)}")
     return None
 
 
 def nearly_nested(sample: Mapping[str, Codes]) -> list[str]:
     """Say which columns of a table would nest in another, but for a few values."""
-    told = []
+    notes = []
     useful = {name: codes for name, codes in sample.items() if 2 <= codes.distinct <= len(codes.number) / 2}
     for fine, coarse in permutations(useful, 2):
         if FINER * useful[coarse].distinct > useful[fine].distinct:
             continue
-        found = clash(useful[fine], useful[coarse])
-        if found is not None and found.values <= _NEARLY * found.of:
-            told.append(f"{fine} is no level below {coarse}: {_torn(fine, coarse, found)}")
-    return told
+        contradiction = clash(useful[fine], useful[coarse])
+        if contradiction is not None and contradiction.values <= _NEARLY * contradiction.of:
+            notes.append(f"{fine} is no level below {coarse}: {_torn(fine, coarse, contradiction)}")
+    return notes
 
 
-def _torn(fine: str, coarse: str, found: Clash) -> str:
-    many = f"; {found.values:,} of {found.of:,} do so" if found.values > 1 else ""
-    shown = found.value if len(found.value) <= 40 else f"{found.value[:39]}…"
-    return f"{fine} {shown!r} stands under two of {coarse}, in rows {found.rows[0]:,} and {found.rows[1]:,}{many}"
+def _torn(fine: str, coarse: str, torn: Clash) -> str:
+    many = f"; {torn.values:,} of {torn.of:,} do so" if torn.values > 1 else ""
+    shown = torn.value if len(torn.value) <= 40 else f"{torn.value[:39]}…"
+    return f"{fine} {shown!r} stands under two of {coarse}, in rows {torn.rows[0]:,} and {torn.rows[1]:,}{many}"
 
 
 # Columns that name the codes of another column: one to one with it, so that they tell nothing more.
@@ -431,7 +438,7 @@ def _needed(values: pa.Array) -> tuple[IdClean, ...]:
     """Return the fewest ways that make as many values one as all of them do."""
     needed, together = WAYS, _alike(values, cleaned(values, WAYS))
     for way in WAYS:
-        fewer = tuple(one for one in needed if one != way)
+        fewer = tuple(step for step in needed if step != way)
         if _alike(values, cleaned(values, fewer)) == together:
             needed = fewer
     return needed
@@ -465,7 +472,7 @@ class Matched:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {**vars(self), "unknown": [list(one) for one in self.unknown]}
+        return {**vars(self), "unknown": [list(pair) for pair in self.unknown]}
 
 
 def match_codes(source: Source, trees: Mapping[str, Hierarchy], columns: Mapping[str, str]) -> list[Matched]:

@@ -232,9 +232,9 @@ def mixed_line_ends(where: str) -> DataError:
 
 def _decompressed(file: io.BufferedReader[Any], where: str) -> Callable[[int], bytes]:
     magic = file.peek(4)[:4]
-    for signature, what in _FOREIGN.items():
+    for signature, kind in _FOREIGN.items():
         if magic.startswith(signature):
-            raise DataError(f"{where}: is {what}, not a table that can be read: save it as CSV or Parquet")
+            raise DataError(f"{where}: is {kind}, not a table that can be read: save it as CSV or Parquet")
     codec = next((name for signature, name in _COMPRESSED.items() if magic.startswith(signature)), None)
     claimed = next((name for suffix, name in PACKED.items() if where.endswith(suffix)), None)
     if claimed and codec != claimed and magic:
@@ -316,7 +316,7 @@ def _read_header(head: bytes, where: str, source: Source) -> _Header:
         return _given_header(text, where, source)
     if not head:
         raise DataError(f"{where}: the file is empty; a header line with column names is expected")
-    delimiter = source.delimiter or max(_DELIMITERS, key=lambda one: len(_first_record(text, one, where)[0]))
+    delimiter = source.delimiter or max(_DELIMITERS, key=lambda sign: len(_first_record(text, sign, where)[0]))
     names, size = _first_record(text, delimiter, where)
     if not names:
         raise DataError(f"{where}: the file has blank lines only; a header line with column names is expected")
@@ -341,11 +341,11 @@ def _is_cut(head: bytes) -> bool:
 
 def _given_header(text: str, where: str, source: Source) -> _Header:
     """Return the names that the plan gives, or numbers in their place, for a file in which every line is a row."""
-    found = {one: len(_first_record(text, one, where)[0]) for one in source.delimiter or _DELIMITERS}
+    field_counts = {sign: len(_first_record(text, sign, where)[0]) for sign in source.delimiter or _DELIMITERS}
     names = source.names
-    fitting = [one for one, fields in found.items() if names is not None and fields == len(names)]
-    delimiter = fitting[0] if fitting else max(found, key=lambda one: found[one])
-    fields = found[delimiter]
+    fitting = [sign for sign, fields in field_counts.items() if names is not None and fields == len(names)]
+    delimiter = fitting[0] if fitting else max(field_counts, key=lambda sign: field_counts[sign])
+    fields = field_counts[delimiter]
     if names is None:
         if not fields:
             raise DataError(f"{where}: there is no row that shows how many columns there are: give their names")

@@ -180,7 +180,11 @@ def _coded(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
     """Return the text columns that are worth reading as dictionaries, judged by the first group of rows."""
     metadata = file.metadata
     described = [(index, metadata.schema.column(index)) for index in range(metadata.num_columns)]
-    texts = [(index, one.path) for index, one in described if one.path in names and one.physical_type == "BYTE_ARRAY"]
+    texts = [
+        (index, described_column.path)
+        for index, described_column in described
+        if described_column.path in names and described_column.physical_type == "BYTE_ARRAY"
+    ]
     if not texts or not metadata.num_row_groups:
         return []
     # Arrow aborts the process where a damaged description of a column is looked at; read, it is an error.

@@ -60,14 +60,14 @@ def read_fixed(part: ReadRequest) -> Shared:
 
 def refuse_fixed(source: Source) -> None:
     """Refuse fixed-width text that is about to be read as CSV, and explain how to declare it."""
-    told = source.fields is not None or source.delimiter is not None or source.header is not None
-    if told or source.scheme or reads_once(source.location):
+    declared = source.fields is not None or source.delimiter is not None or source.header is not None
+    if declared or source.scheme or reads_once(source.location):
         return
     file = source.files()[0]
     lines = _first_lines(file, source)
-    found = _columns(lines)
-    if found:
-        shown = ", ".join(say([piece]) for piece in found[:30])
+    pieces = _columns(lines)
+    if pieces:
+        shown = ", ".join(say([piece]) for piece in pieces[:30])
         raise DataError(
             f"{file}: looks like fixed-width text: no delimiter, and lines of one length ({len(lines[0])} characters). "
             f"Text stands at {shown}. Give the positions of each field: `field=home=8-13` (or home=5-7,9-11 to join "

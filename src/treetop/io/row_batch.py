@@ -155,7 +155,7 @@ def say_kept(values: Values, most: int | None = SAID) -> str:
     >>> say_kept({"state": ["AL", "AK", "AZ", "AR"]}, most=3)
     "state 'AL', 'AK' or one of 2 more"
     """
-    return " and ".join(f"{name} {_either(own, most)}" for name, own in values.items())
+    return " and ".join(f"{name} {_either(codes, most)}" for name, codes in values.items())
 
 
 def _either(values: Sequence[str], most: int | None) -> str:
@@ -202,8 +202,8 @@ def _is_ascii(column: pa.Array | pa.ChunkedArray) -> bool:
     start, letters = buffers(column)
     if start[0] < 0 or start[-1] > len(letters) or (start[1:] < start[:-1]).any():
         return False
-    own = letters[start[0] : start[-1]]
-    return len(own) == 0 or int(own.max()) < _BEYOND_ASCII
+    text = letters[start[0] : start[-1]]
+    return len(text) == 0 or int(text.max()) < _BEYOND_ASCII
 
 
 def _damaged(column: pa.Array | pa.ChunkedArray) -> int | None:

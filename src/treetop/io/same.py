@@ -22,17 +22,17 @@ _PIECE = 1 << 20
 """How many bytes of two files are compared at a time."""
 
 
-def same_table(one: Any, other: Any) -> str | None:
+def same_table(table: Any, other: Any) -> str | None:
     """Return the property in which two tables are the same; None if they are not known to be.
 
     Finds symbolic and hard links, relative paths, folders and patterns that hold the file, copies of its bytes (also
     inside gzip), redirected standard input, and database URLs.
     """
-    if one is other and not isinstance(one, str | Path):
+    if table is other and not isinstance(table, str | Path):
         return "the same object"
-    here, there = as_source(one), as_source(other)
+    here, there = as_source(table), as_source(other)
     if here is None or there is None:
-        return _same_content(one, other) if here is None and there is None else None
+        return _same_content(table, other) if here is None and there is None else None
     if _other_query(here, there):
         return None
     if _server(here) or _server(there):
@@ -42,8 +42,8 @@ def same_table(one: Any, other: Any) -> str | None:
     return _same_file(_files(here), _files(there))
 
 
-def _same_content(one: Any, other: Any) -> str | None:
-    alike = isinstance(one, pa.Table) and isinstance(other, pa.Table) and one.equals(other)
+def _same_content(table: Any, other: Any) -> str | None:
+    alike = isinstance(table, pa.Table) and isinstance(other, pa.Table) and table.equals(other)
     return "the same rows in memory" if alike else None
 
 

@@ -46,8 +46,8 @@ def files_at(location: str | Path, endings: Collection[str], names: Sequence[str
                 "`query` (under [data] in a plan file, or in Source('sqlite:///file', query='select …'))"
             )
         if glob.has_magic(str(path)):
-            found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
-            if files := sorted(file for file in found if file.is_file()):
+            matches = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - absolute too
+            if files := sorted(file for file in matches if file.is_file()):
                 return refuse_twice(files, str(path), endings)
             raise DataError(f"{path}: no file matches this pattern")
     except (OSError, ValueError) as problem:
@@ -127,20 +127,20 @@ def as_positions(fields: Mapping[str, Any]) -> Positions:
     if not fields:
         raise DataError("fields: none is given; name each field with its positions, such as home = [8, 13]")
     pieces = {str(name): _pieces(str(name), given) for name, given in fields.items()}
-    for name, own in pieces.items():
-        for one, other in combinations(own, 2):
-            if _meet(one, other):
-                raise DataError(f"field {name!r} takes characters twice: {say((one, other))} overlap")
-    for (name, own), (other_name, others) in combinations(pieces.items(), 2):
-        if own == others:
+    for name, positions in pieces.items():
+        for piece, other in combinations(positions, 2):
+            if _meet(piece, other):
+                raise DataError(f"field {name!r} takes characters twice: {say((piece, other))} overlap")
+    for (name, positions), (other_name, others) in combinations(pieces.items(), 2):
+        if positions == others:
             raise DataError(
-                f"fields {name!r} and {other_name!r} both stand at {say(own)}: correct one, or leave it out"
+                f"fields {name!r} and {other_name!r} both stand at {say(positions)}: correct one, or leave it out"
             )
-        for one in own:
+        for piece in positions:
             for other in others:
-                if _meet(one, other) and not (_inside(one, other) or _inside(other, one)):
+                if _meet(piece, other) and not (_inside(piece, other) or _inside(other, piece)):
                     raise DataError(
-                        f"fields {name!r} at {say((one,))} and {other_name!r} at {say((other,))} overlap: check the "
+                        f"fields {name!r} at {say((piece,))} and {other_name!r} at {say((other,))} overlap: check the "
                         "positions against the description of the file"
                     )
     return FrozenMap(pieces)
@@ -180,12 +180,12 @@ def _pieces(name: str, given: Any) -> tuple[Piece, ...]:
         given = [given, given]
     if not _is_list(given) or not given:
         raise DataError(f"field {name!r} is {given!r}: {_EXPECTED}")
-    listed = [given] if all(is_whole(one) for one in given) else given
-    return tuple(_piece(name, one) for one in listed)
+    listed = [given] if all(is_whole(piece) for piece in given) else given
+    return tuple(_piece(name, piece) for piece in listed)
 
 
 def _piece(name: str, given: Any) -> Piece:
-    if not _is_list(given) or len(given) != 2 or not all(is_whole(one) for one in given):
+    if not _is_list(given) or len(given) != 2 or not all(is_whole(number) for number in given):
         raise DataError(f"field {name!r} has {given!r}: {_EXPECTED}")
     first, last = given
     if not 1 <= first <= last <= _LONGEST:
@@ -199,12 +199,12 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _meet(one: Piece, other: Piece) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _meet(piece: Piece, other: Piece) -> bool:
+    return piece[0] <= other[1] and other[0] <= piece[1]
 
 
-def _inside(one: Piece, other: Piece) -> bool:
-    return other[0] <= one[0] and one[1] <= other[1]
+def _inside(piece: Piece, other: Piece) -> bool:
+    return other[0] <= piece[0] and piece[1] <= other[1]
 
 
 # Preparing columns of text before they are read as codes: what stewards would otherwise do by a script.
@@ -298,24 +298,24 @@ class Prepare:
 
     def words(self) -> list[str]:
         """Describe the preparation in short words."""
-        told = []
+        phrases = []
         if self.trim:
             columns = "all text" if self.trim is True else say_listed(self.trim)
-            told.append(f"blanks at the ends of {columns} do not count")
+            phrases.append(f"blanks at the ends of {columns} do not count")
         if self.missing:
-            listed = say_listed([repr(one) for one in self.missing])
-            told.append(f"{listed} stand{'s' * (len(self.missing) == 1)} for a missing value")
+            listed = say_listed([repr(code) for code in self.missing])
+            phrases.append(f"{listed} stand{'s' * (len(self.missing) == 1)} for a missing value")
         for column, mark in self.thousands.items():
-            told.append(f"{mark!r} between the thousands of {column} does not count")
+            phrases.append(f"{mark!r} between the thousands of {column} does not count")
         for column, codes in self.replace.items():
             become = "code of {} is counted as another" if len(codes) == 1 else "codes of {} are counted as others"
-            told.append(f"{len(codes):,} {become.format(column)}")
-        told += [
+            phrases.append(f"{len(codes):,} {become.format(column)}")
+        phrases += [
             f"codes of {column} have zeros in front up to {width} characters" for column, width in self.pad.items()
         ]
         for column, edges in self.bands.items():
-            told.append(f"{column} is counted in bands: {say_listed(bands_of(edges))}")
-        return told
+            phrases.append(f"{column} is counted in bands: {say_listed(bands_of(edges))}")
+        return phrases
 
 
 def bands_of(edges: Sequence[int]) -> list[str]:
@@ -345,7 +345,7 @@ def _without_thousands(text: Any, mark: str) -> Any:
     ['1234', '1234', "1.0 ('.' between thousands)"]
     """
     between = re.escape(mark)
-    point = "".join(one for one in ".," if one != mark)
+    point = "".join(sign for sign in ".," if sign != mark)
     written = rf"^[+-]?[0-9]{{1,3}}({between}[0-9]{{3}})+([{re.escape(point)}]0*)?$"
     bare = pc.replace_substring_regex(text, rf"[{re.escape(point)}]0*$", "")
     if mark == ".":  # elsewhere 1.0 is the number 1: here it is neither that nor ten, and must not be read
@@ -358,8 +358,8 @@ def _without_thousands(text: Any, mark: str) -> Any:
 
 def _replaced(text: Any, codes: Mapping[str, str]) -> Any:
     """Return texts with some replaced, each once."""
-    found = pc.index_in(text, pa.array(list(codes), pa.string()))
-    others = pa.array(list(codes.values()), pa.string()).take(found)
+    position = pc.index_in(text, pa.array(list(codes), pa.string()))
+    others = pa.array(list(codes.values()), pa.string()).take(position)
     return pc.coalesce(others, text)
 
 
@@ -459,8 +459,8 @@ class Source:
             raise DataError(f'blank_lines is {self.blank_lines!r}: choose "record" or "skip"')
         if self.encoding is not None and not _is_encoding(self.encoding):
             raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
-        if self.scheme is not None and not any(self.scheme in one.schemes for one in FORMATS.values()):
-            *urls, last = ["a file", *(one.url for one in FORMATS.values() if one.url)]
+        if self.scheme is not None and not any(self.scheme in known.schemes for known in FORMATS.values()):
+            *urls, last = ["a file", *(known.url for known in FORMATS.values() if known.url)]
             raise DataError(f"{self}: cannot read from {self.scheme}://; give {', '.join(urls)}, or {last}")
 
     def _check_header(self) -> None:
@@ -483,16 +483,16 @@ class Source:
     @property
     def scheme(self) -> str | None:
         """The scheme of a database URL; None for anything else."""
-        found = _URL.match(self.location) if isinstance(self.location, str) else None
-        return None if found is None else found[1].lower()
+        url = _URL.match(self.location) if isinstance(self.location, str) else None
+        return None if url is None else url[1].lower()
 
     def files(self) -> list[Path]:
         """Return the files of the source, in order; those of a folder or a pattern by name."""
         # A workbook beside tables is more likely about them than one of them: it is named, and not taken from a folder.
-        files = [one for one in FORMATS.values() if one.endings and not one.has_sheets]
-        endings = {ending for one in files for ending in one.endings}
+        files = [known for known in FORMATS.values() if known.endings and not known.has_sheets]
+        endings = {ending for file in files for ending in file.endings}
         if isinstance(self.location, str | Path):
-            return files_at(self.location, endings, [one.name for one in files])
+            return files_at(self.location, endings, [file.name for file in files])
         if not self.location:
             raise DataError("the list of files is empty: name at least one")
         return refuse_twice([file for one in self.location for file in Source(one).files()], str(self), endings)
@@ -500,7 +500,7 @@ class Source:
     def formats(self) -> Iterator[SourceFormat]:
         """Yield the format of the table, or of each of its files; a source that is read only once counts as text."""
         if self.scheme is not None:
-            yield next(one for one in FORMATS.values() if self.scheme in one.schemes)
+            yield next(known for known in FORMATS.values() if self.scheme in known.schemes)
         elif reads_once(self.location):
             yield format_of(b"", self, only_text=True)
         else:
@@ -578,12 +578,14 @@ def register_format(format: SourceFormat) -> SourceFormat:
 def format_of(head: bytes, source: Source, only_text: bool = False) -> SourceFormat:
     """Recognise the format of a file by its first bytes."""
     formats = reversed([*FORMATS.values()])
-    return next(one for one in formats if one.recognises(head, source) and (one.is_text or not only_text))
+    return next(known for known in formats if known.recognises(head, source) and (known.is_text or not only_text))
 
 
 def claimed_format(path: Path) -> SourceFormat | None:
     """Return the format that the name of a file claims, if it is one that is no text."""
-    return next((one for one in FORMATS.values() if path.suffix.lower() in one.endings and not one.is_text), None)
+    return next(
+        (known for known in FORMATS.values() if path.suffix.lower() in known.endings and not known.is_text), None
+    )
 
 
 def as_source(table: Any) -> Source | None:
@@ -592,7 +594,7 @@ def as_source(table: Any) -> Source | None:
         return table
     if isinstance(table, str | Path):
         return Source(table)
-    if isinstance(table, list | tuple) and all(isinstance(one, str | Path) for one in table):
+    if isinstance(table, list | tuple) and all(isinstance(path, str | Path) for path in table):
         return Source(table)
     return None
 

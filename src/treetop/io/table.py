@@ -84,31 +84,31 @@ def rows_at_most(table: Table) -> int | None:
 
     For text, short rows are assumed.
     """
-    found = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
-    if found is None:
+    cut = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
+    if cut is None:
         return len(table) if isinstance(table, pa.Table) else None
-    return sum(piece.stamp[0] // _LEAST_TEXT if piece.rows is None else piece.rows for piece in found)
+    return sum(piece.stamp[0] // _LEAST_TEXT if piece.rows is None else piece.rows for piece in cut)
 
 
 def _by_groups(whole: Piece, rows: int) -> Iterator[Piece]:
     """Yield the groups of rows of a Parquet file, so many together as have about so many rows."""
     with _explained(str(whole.path)), pq.ParquetFile(whole.path) as file:
         sizes = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-    own: list[int] = []
+    groups: list[int] = []
     first, number = 0, 0
     for group, size in enumerate(sizes):
-        if own and number + size > rows:
-            yield replace(whole, groups=tuple(own), first=first, rows=number)
-            own, first, number = [], first + number, 0
-        own.append(group)
+        if groups and number + size > rows:
+            yield replace(whole, groups=tuple(groups), first=first, rows=number)
+            groups, first, number = [], first + number, 0
+        groups.append(group)
         number += size
-    yield replace(whole, groups=tuple(own), first=first, rows=number)
+    yield replace(whole, groups=tuple(groups), first=first, rows=number)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     with _explained(str(path)):
-        found = path.stat()
-    return found.st_size, found.st_mtime_ns
+        status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def as_part_of_graph(table: Table, part: str) -> Table:
@@ -249,11 +249,11 @@ def _from_standard_input(part: ReadRequest) -> Shared:
 
 def _from_file(part: ReadRequest, path: Path) -> _Rows:
     with _explained(part.where), path.open("rb") as stream:
-        found = format_of(stream.peek(HEAD), part.source)
+        recognised = format_of(stream.peek(HEAD), part.source)
         claimed = claimed_format(path)
-        if found.is_text and part.source.query is None and claimed is not None:
+        if recognised.is_text and part.source.query is None and claimed is not None:
             raise DataError(f"{path}: is not {claimed.words}, whatever its name says: give it its true name")
-        yield from _read(found, replace(part, stream=stream))
+        yield from _read(recognised, replace(part, stream=stream))
 
 
 def _read(format: SourceFormat, part: ReadRequest) -> Shared:

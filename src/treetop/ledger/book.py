@@ -74,8 +74,8 @@ class Reservation:
         digest = _digest(card_sha256, "card")
 
         def decide(records: list[Record]) -> Content:
-            found = records[self.number].sha256 if self.number < len(records) else None
-            if found != self.sha256:
+            recorded = records[self.number].sha256 if self.number < len(records) else None
+            if recorded != self.sha256:
                 raise LedgerError(
                     f"{self.log.path}: no longer holds reservation {self.number}; the file was exchanged for "
                     "another. The release is spent all the same: put the right file back"
@@ -283,8 +283,8 @@ class Ledger:
         known = self._balances(self.log.read())
         if dataset is None:
             return tuple(known.values())
-        found = known.get(key(dataset))
-        return () if found is None else (found,)
+        balance = known.get(key(dataset))
+        return () if balance is None else (balance,)
 
     def balance(self, dataset: str) -> Balance:
         """The amount left for one data set; all of the budget if it was never charged."""
@@ -293,8 +293,8 @@ class Ledger:
     def answers(self, dataset: str) -> tuple[Content, ...]:
         """The answers to questions about a data set that were recorded, oldest first; to give them again is free."""
         records = self.log.read()
-        own = {entry.number for entry in self._find(records, dataset).entries}
-        done = (record.content for record in records if record.content.get("reservation") in own)
+        numbers = {entry.number for entry in self._find(records, dataset).entries}
+        done = (record.content for record in records if record.content.get("reservation") in numbers)
         return tuple(answer for content in done for answer in content.get("answers", ()))
 
     def spent(self, dataset: str) -> Fraction:
@@ -326,10 +326,10 @@ class Ledger:
         names: dict[str, str] = {}
         for name in (*self.datasets, *(named[number] for number in sorted(named))):
             names.setdefault(key(name), name)  # as it was first spelt
-        own: dict[str, list[Entry]] = {name: [] for name in names}
+        entries_of: dict[str, list[Entry]] = {name: [] for name in names}
         for entry in entries:
-            own[key(entry.dataset)].append(entry)
-        balances = {name: Balance(names[name], self.budget, tuple(found)) for name, found in own.items()}
+            entries_of[key(entry.dataset)].append(entry)
+        balances = {name: Balance(names[name], self.budget, tuple(found)) for name, found in entries_of.items()}
         for balance in balances.values():
             if not self.budget.covers(balance.spending):
                 raise LedgerError(f"{self.path}: more is spent on {balance.dataset!r} than its budget; it was edited")
@@ -394,17 +394,17 @@ def network_disk(path: Path) -> str | None:
         place = resolved(path)
     except OSError:
         return None
-    found, kind = -1, ""
+    longest, kind = -1, ""
     for line in lines:
         fields = line.split(" ")
         mount = Path(_unescaped(fields[1])) if len(fields) > 2 else None
-        if mount is not None and place.is_relative_to(mount) and len(mount.parts) >= found:
-            found, kind = len(mount.parts), fields[2]  # a later line hides an earlier one at the same place
+        if mount is not None and place.is_relative_to(mount) and len(mount.parts) >= longest:
+            longest, kind = len(mount.parts), fields[2]  # a later line hides an earlier one at the same place
     return kind if _NETWORK.fullmatch(kind) else None
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), text)
 
 
 def warn_of_network(path: Path) -> None:

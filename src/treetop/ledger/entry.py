@@ -118,7 +118,7 @@ class Balance:
 def read_added(records: list[Record], path: Path) -> dict[int, str]:
     """The data sets that were declared after the ledger was made, by the position of the record."""
     contents = enumerate(record.content for record in records)
-    added = {number: one.get("dataset") for number, one in contents if one.get("event") == "added"}
+    added = {number: content.get("dataset") for number, content in contents if content.get("event") == "added"}
     if not all(isinstance(name, str) for name in added.values()):
         raise LedgerError(f"{path}: has a record that no ledger writes (a data set without a name); it was edited")
     return added  # type: ignore[return-value]
@@ -127,17 +127,21 @@ def read_added(records: list[Record], path: Path) -> dict[int, str]:
 def read_reviews(records: list[Record], path: Path) -> tuple[Review, ...]:
     """The reviews that the records of this file hold."""
     names = ("time", "reviewer", "note", "title", "plan_sha256")
-    found = [{name: one.content.get(name) for name in names} for one in records if one.content["event"] == "reviewed"]
-    if not all(isinstance(text, str) for one in found for text in one.values()):
+    contents = [
+        {name: record.content.get(name) for name in names}
+        for record in records
+        if record.content["event"] == "reviewed"
+    ]
+    if not all(isinstance(text, str) for content in contents for text in content.values()):
         raise LedgerError(f"{path}: has a record that no ledger writes (a review without its fields); it was edited")
-    return tuple(Review(**one) for one in found)  # type: ignore[arg-type]
+    return tuple(Review(**content) for content in contents)  # type: ignore[arg-type]
 
 
 def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:
     """The releases that the records of this file speak of, each with its completion."""
     contents = [record.content for record in records]
     try:
-        completions = {one["reservation"]: one for one in contents if one["event"] == "completed"}
+        completions = {content["reservation"]: content for content in contents if content["event"] == "completed"}
         return tuple(
             _entry(number, one, completions.get(number, {}))
             for number, one in enumerate(contents)
@@ -200,21 +204,21 @@ def key(name: str) -> str:
 
 def spelt(name: str, what: str = "data set") -> str:
     """Return a name as it is kept: with single spaces, and printable."""
-    found = " ".join(name.split())
-    if not found or not found.isprintable():
+    spelling = " ".join(name.split())
+    if not spelling or not spelling.isprintable():
         raise LedgerError(f"The {what} is named {name!r}; give it a name of printable characters")
-    return found
+    return spelling
 
 
 def new(name: str) -> str:
     """Return the name of a data set that a ledger does not know yet, refusing one with a password, kept for good."""
-    found = spelt(name)
-    if discreet(found) != found:
+    spelling = spelt(name)
+    if discreet(spelling) != spelling:
         raise LedgerError(
-            f"The data set is named {found!r}, which holds a password, and a ledger keeps and shows its names for "
+            f"The data set is named {spelling!r}, which holds a password, and a ledger keeps and shows its names for "
             "good: give it a plain name, such as 'census 2021'"
         )
-    return found
+    return spelling
 
 
 def alike(name: str, others: Iterable[str]) -> list[str]:
@@ -238,8 +242,8 @@ def _letters(name: str) -> str:
     return "".join(c for c in normalize("NFKD", key(name)) if category(c).startswith("L")) or key(name)
 
 
-def _are_alike(one: str, other: str) -> bool:
-    if min(len(one), len(other)) >= 3 and (one in other or other in one):
+def _are_alike(name: str, other: str) -> bool:
+    if min(len(name), len(other)) >= 3 and (name in other or other in name):
         return True
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    matcher = SequenceMatcher(None, name, other, autojunk=False)
     return matcher.real_quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE

@@ -70,10 +70,10 @@ class Gate:
         except Exception as problem:
             if charge is None or isinstance(problem, Unfinished):
                 raise
-            what: object = problem if isinstance(problem, TreetopError) else f"{type(problem).__name__}: {problem}"
+            cause: object = problem if isinstance(problem, TreetopError) else f"{type(problem).__name__}: {problem}"
             if isinstance(problem, MemoryError):
-                what = "there is not enough memory for this"
-            raise Unfinished(f"{what} (after the loss was charged, which stays spent)") from problem
+                cause = "there is not enough memory for this"
+            raise Unfinished(f"{cause} (after the loss was charged, which stays spent)") from problem
 
 
 def bind(key: Key, purpose: str, *bound: bytes) -> Key:

@@ -117,9 +117,9 @@ def exact_rho(epsilon: Fraction, delta: Fraction, shares: tuple[Fraction, ...], 
 
     @cache
     def excess(steps: int) -> float:
-        found = exact_delta(epsilon, level_cells(steps * unit, shares, shifts))
-        height = math.log(found) - goal if found > 0 else -math.inf
-        return max(height, 1e-15) if found > delta else min(height, 0.0)  # exactly above delta, or not
+        delta_found = exact_delta(epsilon, level_cells(steps * unit, shares, shifts))
+        height = math.log(delta_found) - goal if delta_found > 0 else -math.inf
+        return max(height, 1e-15) if delta_found > delta else min(height, 0.0)  # exactly above delta, or not
 
     start, slope = _continuous(float(epsilon), goal, float(known))
     steps = _root(excess, max(math.floor(start / unit), least), slope)

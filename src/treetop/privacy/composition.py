@@ -152,8 +152,8 @@ class _Gaussian:
 
         def epsilon(t: float) -> float:
             with precision(_BITS):
-                found, falls = self._at(arb(t))
-                slope, height = float(falls / found), float(found.log())
+                value, falls = self._at(arb(t))
+                slope, height = float(falls / value), float(value.log())
             return (1 + slope) * float(rho) + t + (height + log) / slope if slope > 0 else math.inf
 
         low, high = _FAR_BELOW, highest
@@ -165,8 +165,8 @@ class _Gaussian:
     def epsilon(self, t: float, rho: Fraction, delta: Fraction) -> float:
         """The epsilon at the order that belongs to t, rounded up; infinite where that cannot be told."""
         with precision(_BITS):
-            found, falls = self._at(arb(t))
-            order = arb(float(falls / found))
+            value, falls = self._at(arb(t))
+            order = arb(float(falls / value))
             for width in (1e-12, 1e-9, 1e-6, 1e-3):
                 low, high = arb(t - width), arb(t + width)
                 (below, falls_below), (above, falls_above) = self._at(low), self._at(high)

@@ -358,20 +358,20 @@ class Loss:
         >>> Loss(epsilon=1, delta=1e-8).warnings(), len(Loss(epsilon=1000, delta=0.1).warnings())
         ([], 2)
         """
-        told = []
+        lines = []
         delta = self.delta or COMPARED_AT
         epsilon = epsilon_from_rho(self.budget, delta) if self.epsilon is None else self.epsilon
         if epsilon > RECKLESS_EPSILON:
-            told.append(
+            lines.append(
                 f"Epsilon {plain(epsilon)} is reckless: above {RECKLESS_EPSILON}, a release may move anyone's odds "
                 "about one unit by more than 400 million times, which protects hardly anybody."
             )
         if self.delta is not None and self.delta > RECKLESS_DELTA:
-            told.append(
+            lines.append(
                 f"Delta {plain(self.delta)} is reckless: above {plain(RECKLESS_DELTA)}, a release that told all about "
                 "one unit in ten thousand, chosen at random, would keep it."
             )
-        return told
+        return lines
 
     def refuse_large_delta(self, number: int | None, what: str) -> None:
         """Ask about a delta of one in the number of units or more, unless it is said to be meant."""

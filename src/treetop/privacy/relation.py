@@ -49,15 +49,15 @@ class Relation:
 
     def sentences(self, degree_bound: int | None, directed: bool) -> list[str]:
         """Describe its protection, the limits of it, and the counting of edges, for the plan and the card."""
-        told = [self.words.format(degree_bound=degree_bound), one_edge(directed)]
+        lines = [self.words.format(degree_bound=degree_bound), one_edge(directed)]
         if self.mutual and directed:
-            told.append(self.mutual)
+            lines.append(self.mutual)
         if not directed:
-            told.append(
+            lines.append(
                 "Each edge is counted once, from the end whose group comes first in the order of the codes: the edges "
                 "between two groups are the sum of the two cells that name them."
             )
-        return told
+        return lines
 
 
 def check_relation(name: object) -> Relation:
@@ -65,7 +65,7 @@ def check_relation(name: object) -> Relation:
     if isinstance(name, str) and name in RELATIONS:
         return RELATIONS[name]
     hint = nearest(name, RELATIONS) if isinstance(name, str) else ""
-    choices = "; ".join(f'"{one.name}" {one.hides}' for one in RELATIONS.values())
+    choices = "; ".join(f'"{relation.name}" {relation.hides}' for relation in RELATIONS.values())
     raise UnitError(f"The relation is {name!r}{hint}; there is no default for it, so choose one. {choices}.")
 
 
@@ -98,7 +98,7 @@ def unit_of(
     """
     stated = check_relation(relation)
     if degree_bound is not None and not stated.bounded:
-        bounded = " or ".join(f'"{one.name}"' for one in RELATIONS.values() if one.bounded)
+        bounded = " or ".join(f'"{known.name}"' for known in RELATIONS.values() if known.bounded)
         raise UnitError(f"A degree bound is for the relation {bounded}, and this is {relation!r}; leave it out.")
     name = check_entity(relation, entity)
     return Unit(name, stated.edges(contributions, degree_bound), neighbours, id=stated.id)
@@ -241,14 +241,16 @@ class GraphRules:
 
     def card(self) -> dict[str, Any]:
         """Return the rules with their meaning in words, for cards."""
-        told = self.kind.sentences(self.degree_bound, self.directed)
-        return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": told}
+        lines = self.kind.sentences(self.degree_bound, self.directed)
+        return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": lines}
 
     @staticmethod
-    def of(told: Mapping[str, Any]) -> GraphRules:
+    def of(described: Mapping[str, Any]) -> GraphRules:
         """Restore the rules from a `describe` mapping."""
-        rules = {name: told[name] for name in ("self_loops", "repeated", "unknown")}
-        return GraphRules(told["relation"], told["directed"], told.get("degree_bound"), Policies(**rules))
+        rules = {name: described[name] for name in ("self_loops", "repeated", "unknown")}
+        return GraphRules(
+            described["relation"], described["directed"], described.get("degree_bound"), Policies(**rules)
+        )
 
 
 @dataclass(frozen=True, init=False)
