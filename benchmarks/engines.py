@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import treetop as tt
 from benchmarks import scale
 from benchmarks.full_detail import show
-from treetop.engine.spark import session
+from treetop.addons.clusters.spark import session
 
 HEAD = ("engine", "on the clock", "processor", "against local", "beyond its start", "against local")
 PLAN = "no_margins.toml"

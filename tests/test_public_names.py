@@ -17,7 +17,9 @@ import treetop
 TESTS = Path(__file__).parent
 WHOLE = {"treetop", "treetop.errors", "treetop.cli"}
 INSIDE = {path.stem for path in Path(treetop.__file__).parent.iterdir()} - {"cli", "errors"} - set(treetop.__all__)
-LISTED = {f"treetop.{name}" for name in ("advice", "exporting", "ledger", "noise", "privacy", "repair", "studio")}
+LISTED = {
+    f"treetop.{name}" for name in ("addons.studio", "advice", "exporting", "ledger", "noise", "privacy", "repair")
+}
 
 ALGORITHMS = {
     "data": "readers of tables, and what they make of every byte",

@@ -17,16 +17,16 @@ FRESH = {"secrets", "random", "uuid", "urandom", "getrandom", "default_rng", "fr
 ALLOWED = {
     "card/schema.py": "the name of a release",
     "cli/terminal.py": "a mark that no text can hold",
-    "lab/compare.py": "the key of the noise of a comparison, which is not published",
-    "engine/dask.py": "the name of a run",
-    "engine/spark.py": "names of files, and the password of a session",
-    "engine/task_files.py": "the seal of task files",
+    "addons/lab/compare.py": "the key of the noise of a comparison, which is not published",
+    "addons/clusters/dask.py": "the name of a run",
+    "addons/clusters/spark.py": "names of files, and the password of a session",
+    "addons/clusters/task_files.py": "the seal of task files",
     "counts/codebook.py": "the key of a hash table, which finds the same leaves with any key",
     "ledger/book.py": "the name of a ledger, and of its entries",
     "noise/gate.py": "the key of the noise",
     "noise/keystream.py": "the key of the noise",
-    "studio/forms.py": "names of forms",
-    "studio/guard.py": "the password of the studio",
+    "addons/studio/forms.py": "names of forms",
+    "addons/studio/guard.py": "the password of the studio",
 }
 SEEDED = {"advice/made_up.py": "default_rng of a seed from the spine"}
 

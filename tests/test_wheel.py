@@ -41,10 +41,13 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
         names = set(packed.namelist())
     assert {"treetop/py.typed", "treetop/examples/flights/plan.toml", "treetop/examples/flights/flights.csv"} <= names
     pages = {
-        f"treetop/exporting/{name}"
-        for name in ("site/page.html", "site/guarantee.html", "map/script/paint.js", "words/en.toml", "words/de.toml")
+        f"treetop/addons/{name}"
+        for name in (
+            *("site/page.html", "site/guarantee.html", "map/script/paint.js"),
+            *("pages/head.html", "pages/words/en.toml", "pages/words/de.toml"),
+        )
     }
-    pages |= {f"treetop/studio/pages/{name}" for name in ("base.html", "studio.css", "studio.js")}
+    pages |= {f"treetop/addons/studio/pages/{name}" for name in ("base.html", "studio.css", "studio.js")}
     assert pages <= names
     assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "src/"))]
 

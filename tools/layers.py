@@ -1,4 +1,7 @@
-"""The floor plan, checked: every package of `src/treetop` imports only from those before it. Only `cli` names flags.
+"""The layer check: every package of `src/treetop` imports only from those before it.
+
+The core ends with `publishing`. It imports no add-on: it loads one by the name that a registry holds, on first use.
+Only `cli` names flags of the command line.
 
 An import counts wherever it stands: inside a function and under `TYPE_CHECKING` as well. Inside functions only the edge
 (`treetop/__init__.py`, `cli`) imports from the package, so that `treetop --help` starts at once; elsewhere a lazy
@@ -34,13 +37,19 @@ LAYERS = (
     "release",
     "checking",
     "advice",
-    "lab",
     "exporting",
     "publishing",
-    "studio",
+    "addons.clusters",
+    "addons.lab",
+    "addons.pages",
+    "addons.map",
+    "addons.site",
+    "addons.studio",
     "cli",
 )
 """From the ground up."""
+
+FOLDERS = {layer.split(".")[0] for layer in LAYERS} | {"examples", "__pycache__"}
 
 EDGE = ("cli", "__init__", "__main__")
 """What may import from anywhere, and inside functions."""
@@ -53,9 +62,12 @@ NAMING_FLAGS = {
     "card",
     "release",
     "advice",
-    "lab",
+    "addons.lab",
+    "addons.map",
+    "addons.pages",
+    "addons.site",
     "exporting",
-    "studio",
+    "addons.studio",
 }
 """Packages that still name flags of the command line. A message names arguments, in backticks (see `errors`)."""
 
@@ -66,11 +78,11 @@ def findings(source: Path = SOURCE) -> Iterator[str]:
     for path in sorted(package.iterdir()):
         if path.suffix == ".py" and path.stem not in ("errors", *EDGE):
             yield f"{path.name}: a loose module: give it a place in one of the layers"
-        if path.is_dir() and path.name not in (*LAYERS, "examples", "__pycache__"):
+        if path.name not in FOLDERS and any(path.glob("**/*.py")):
             yield f"{path.name}/: not a layer: name it in {Path(__file__).name}, at its place in the order"
     naming: set[str] = set()
     for path in sorted(package.rglob("*.py")):
-        own = path.relative_to(package).parts[0].removesuffix(".py")
+        own = _layer(path.relative_to(package).with_suffix("").parts)
         if own not in EDGE:
             yield from _of_module(path, own, package)
             flags = list(_flags(path, package))
@@ -88,11 +100,16 @@ def _flags(path: Path, package: Path) -> Iterator[str]:
 def _of_module(path: Path, own: str, package: Path) -> Iterator[str]:
     where = path.relative_to(package).as_posix()
     for line, target, inside in _imports(ast.parse(path.read_text(encoding="utf-8"))):
-        other = target.split(".")[1] if "." in target else "__init__"
+        other = _layer(tuple(target.split(".")[1:]))
         if inside:
             yield f"{where}:{line}: imports {target} inside a function"
         if other != own and (other not in LAYERS or LAYERS.index(other) >= LAYERS.index(own)):
             yield f"{where}:{line}: {own} is below {other}, and imports {target}"
+
+
+def _layer(parts: tuple[str, ...]) -> str:
+    """Return the layer of a module that is given by the parts of its path below `treetop`."""
+    return ".".join(parts[: 2 if parts[:1] == ("addons",) else 1]) or "__init__"
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:

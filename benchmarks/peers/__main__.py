@@ -22,9 +22,9 @@ from benchmarks.synthetic import OriginDestination, two_level_square
 from experiments.kit.pages import write
 from experiments.kit.stamp import SEEN, now
 from treetop import Counts, Hierarchy, Loss, Plan, Spine, Unit
+from treetop.addons.lab.comparison import estimate_errors, number, percent, seconds, spread
+from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
 from treetop.counts.counts import pack
-from treetop.lab.comparison import estimate_errors, number, percent, seconds, spread
-from treetop.lab.mechanisms.mechanism import Estimate, LevelEstimate
 from treetop.release.errors import LevelErrors
 
 ROOT = Path(__file__).resolve().parents[2]

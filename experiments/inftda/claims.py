@@ -11,7 +11,7 @@ from experiments.inftda.measure import DELTA, EPSILONS, REAL, SOLVER, half_budge
 from experiments.kit.cases import MADE_UP
 from experiments.kit.pages import Claim, Claims
 from experiments.kit.verdicts import NothingRunError, standing, tally
-from treetop.lab.comparison import CONFIDENCE, Accounting, Comparison, Trial, number, percent, seconds
+from treetop.addons.lab.comparison import CONFIDENCE, Accounting, Comparison, Trial, number, percent, seconds
 
 TOP_DOWN = ("inftda", "tda-l2", SOLVER)
 Found = Mapping[str, Comparison]

@@ -12,8 +12,8 @@ from experiments.inftda.measure import EPSILONS, REAL
 from experiments.kit.cases import MADE_UP
 from experiments.kit.figures import save_all
 from treetop._util.picture import new_figure
-from treetop.lab.comparison import Comparison
-from treetop.lab.plots import Runs, draw_errors, draw_invented, draw_times, legend, style
+from treetop.addons.lab.comparison import Comparison
+from treetop.addons.lab.plots import Runs, draw_errors, draw_invented, draw_times, legend, style
 
 SHOWN = ("inftda", "tda-l2", "tda-linf", "gauss", "sh", "hay")
 """The paper's mechanisms, and the hierarchical one that it names and leaves out."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from experiments.kit.cases import MADE_UP, TRIP, Table, made_up, new_york
 from experiments.kit.runs import Kept
-from treetop.lab.compare import compare, settings
-from treetop.lab.comparison import Accounting, Case, Comparison, Setting
-from treetop.lab.mechanisms.registry import MECHANISMS
+from treetop.addons.lab.compare import compare, settings
+from treetop.addons.lab.comparison import Accounting, Case, Comparison, Setting
+from treetop.addons.lab.mechanisms.registry import MECHANISMS
 from treetop.noise import Key
 from treetop.privacy import epsilon_from_rho_loose, rho_from_epsilon_loose
 

@@ -11,7 +11,7 @@ from experiments.inftda.claims import claims
 from experiments.inftda.measure import DELTA, OF_PAPERS, REAL, SOLVER, SOLVER_RUNS, SOLVER_SECONDS
 from experiments.kit.cases import MADE_UP
 from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
-from treetop.lab.comparison import NOTES, Comparison, number
+from treetop.addons.lab.comparison import NOTES, Comparison, number
 
 FIGURES = {
     "inftda_new-york.png": "Figure 3, with New York in place of Italy",

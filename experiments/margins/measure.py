@@ -17,11 +17,11 @@ import treetop as tt
 from experiments.kit import cases, runs
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept
+from treetop.addons.lab.mechanisms.mechanism import paper_loss
 from treetop.advice.coverage import Coverage, measure_coverage
 from treetop.advice.design import design
 from treetop.counts.counts import Counts, pack
 from treetop.domain.marginal import title_of
-from treetop.lab.mechanisms.mechanism import paper_loss
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key
 from treetop.release.errors import LevelErrors, errors_of

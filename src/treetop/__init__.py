@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from treetop.addons.lab.compare import compare_mechanisms, compare_with_truth
     from treetop.advice.advise import advise
     from treetop.advice.first_look import first_look
     from treetop.checking.check import Verdict, check
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from treetop.exporting import export, register_export
     from treetop.inspection import inspect_table
     from treetop.io.source import Prepare, Source, register_format
-    from treetop.lab.compare import compare_mechanisms, compare_with_truth
     from treetop.ledger import Ledger
     from treetop.noise import register_law
     from treetop.plan.file import PlanFile, draft_plan, read_plan
@@ -77,8 +77,8 @@ _HOME = {
     "advise": "treetop.advice.advise",
     "ask": "treetop.publishing.ask",
     "check": "treetop.checking.check",
-    "compare_mechanisms": "treetop.lab.compare",
-    "compare_with_truth": "treetop.lab.compare",
+    "compare_mechanisms": "treetop.addons.lab.compare",
+    "compare_with_truth": "treetop.addons.lab.compare",
     "degree_plan": "treetop.plan.graphs.degrees",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",

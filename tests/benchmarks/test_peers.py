@@ -13,7 +13,7 @@ from benchmarks.peers.common import Square, loose_epsilon
 from benchmarks.peers.environments import Environment
 from benchmarks.peers.ours import prepare
 from benchmarks.synthetic import OriginDestination, two_level_square
-from treetop.lab.comparison import estimate_errors
+from treetop.addons.lab.comparison import estimate_errors
 from treetop.privacy import rho_from_epsilon_loose
 
 

@@ -19,10 +19,10 @@ import pytest
 import treetop as tt
 from tests.everyday import TRIP
 from treetop import export
+from treetop.addons.map import layers
+from treetop.addons.map.arcs import Mesh, Polygon
+from treetop.addons.map.atlas import SIDE, Frame
 from treetop.errors import DataError, QueryError, ReleaseError
-from treetop.exporting.map import layers
-from treetop.exporting.map.arcs import Mesh, Polygon
-from treetop.exporting.map.atlas import SIDE, Frame
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 TOWNS = ["01", "02", "03", EVIL]

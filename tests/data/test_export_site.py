@@ -22,14 +22,14 @@ from tests.browser import CHROMIUM, browser
 from tests.data.test_export_map import Elements
 from tests.everyday import TRIP
 from treetop import cli, export
+from treetop.addons import site
+from treetop.addons.pages import language as languages
+from treetop.addons.site import page as rows
 from treetop.errors import ReleaseError
-from treetop.exporting import language as languages
-from treetop.exporting import site
-from treetop.exporting.site import page as rows
 from treetop.release.surviving import surviving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PAGES = Path(languages.__file__).parent
+ADDONS = Path(languages.__file__).parents[1]
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 FORMULA, ARABIC = "=1+1", "القاهرة (1)"
 TOWNS = ["01", "02", FORMULA, ARABIC, EVIL]
@@ -223,7 +223,7 @@ def test_no_page_loads_anything_from_elsewhere(language: str, release: tt.Releas
 
 
 def words_of(code: str) -> dict[str, Any]:
-    text = (PAGES / "words" / f"{code}.toml").read_text(encoding="utf-8")
+    text = (ADDONS / "pages" / "words" / f"{code}.toml").read_text(encoding="utf-8")
     return {f"{part}.{key}": said for part, own in tomllib.loads(text).items() for key, said in own.items()}
 
 
@@ -241,7 +241,7 @@ def test_every_language_has_the_same_words_with_the_same_placeholders(code: str)
 
 
 def test_no_word_is_without_use() -> None:
-    sources = [path for path in PAGES.rglob("*") if path.suffix in (".py", ".js", ".html")]
+    sources = [path for path in ADDONS.rglob("*") if path.suffix in (".py", ".js", ".html")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     for key in words_of("en"):
         part, _, name = key.partition(".")
@@ -324,8 +324,8 @@ def test_the_page_on_the_guarantee_has_the_figures_of_the_card_in_the_readers_la
 
 
 def test_what_plain_sentences_cannot_say_is_said_in_the_words_of_the_card(tmp_path: Path) -> None:
-    from treetop.exporting.language import language
-    from treetop.exporting.site.guarantee import GuaranteePage
+    from treetop.addons.pages.language import language
+    from treetop.addons.site.guarantee import GuaranteePage
 
     card = {**flows().card}
     card["unit"] = {**card["unit"], "conditions": ["Degrees above 30 are counted with 30."]}
@@ -513,7 +513,7 @@ def luminance(colour: str) -> float:
 
 
 def test_text_has_contrast_by_day_and_in_the_dark() -> None:
-    style = (PAGES / "site" / "page.css").read_text(encoding="utf-8")
+    style = (ADDONS / "site" / "page.css").read_text(encoding="utf-8")
     themes = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S)]
     assert len(themes) >= 3
     day, dark, paper = themes[0], themes[0] | themes[1], themes[0] | themes[2]

@@ -16,7 +16,7 @@ import pytest
 from tests.engines.descents import KEY, KINDS, cut_small, descended
 from tests.engines.sparks import ROOT, Through, written
 from tests.engines.worker_tasks import PRIVATE, Dying, die, echo, private_error, process
-from treetop.engine.dask import Dask, check, client
+from treetop.addons.clusters.dask import Dask, check, client
 from treetop.errors import EngineError
 
 CLUSTER = """

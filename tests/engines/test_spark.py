@@ -23,9 +23,9 @@ import treetop as tt
 from tests.engines.descents import IN_TURN, KEY, KINDS, PLACE, cut_small, descended
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces, started, written
 from tests.engines.worker_tasks import PRIVATE, Dying, Slow, die, echo, process
-from treetop.engine import spark as sparks
-from treetop.engine import task_files
-from treetop.engine.spark import _Settings, check, session, settings_for
+from treetop.addons.clusters import spark as sparks
+from treetop.addons.clusters import task_files
+from treetop.addons.clusters.spark import _Settings, check, session, settings_for
 from treetop.errors import DataError, EngineError
 
 pytestmark = pytest.mark.filterwarnings(SOCKETS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.sparks import SOCKETS, started, written
-from treetop.engine.spark import Spark
+from treetop.addons.clusters.spark import Spark
 from treetop.errors import EngineError
 from treetop.noise import Key
 

@@ -24,8 +24,8 @@ from tests.engines.descents import IN_TURN, KEY, PLACE, cut_small, descended
 from tests.engines.nodes import Cluster, Node, cluster
 from tests.engines.sparks import SOCKETS, Place, Through, assert_no_traces, leave_traces
 from tests.engines.worker_tasks import Noted, Slow, Together, clock, die
-from treetop.engine import spark as sparks
-from treetop.engine import task_files
+from treetop.addons.clusters import spark as sparks
+from treetop.addons.clusters import task_files
 from treetop.errors import Unfinished
 from treetop.noise.gate import Gate
 

@@ -17,8 +17,8 @@ from tests.engines.descents import IN_TURN, KEY, PLACE, cut_small
 from tests.engines.pages import SETTINGS, pages, showing
 from tests.engines.sparks import OTHER, SOCKETS, Place, assert_no_traces, leave_traces, started, written
 from tests.engines.worker_tasks import PRIVATE, Slow, echo
-from treetop.engine import spark as sparks
-from treetop.engine import task_files
+from treetop.addons.clusters import spark as sparks
+from treetop.addons.clusters import task_files
 from treetop.errors import DataError
 from treetop.noise import Key
 

@@ -18,8 +18,17 @@ import pytest
 
 from tests.engines.descents import KEY, KINDS, cut_small, descended
 from tests.engines.worker_tasks import PRIVATE, echo, private_error, unsendable_error
-from treetop.engine import task_files
-from treetop.engine.task_files import WorkerContext, compare, exchange_dir, explain, pack, unpack, versions, work
+from treetop.addons.clusters import task_files
+from treetop.addons.clusters.task_files import (
+    WorkerContext,
+    compare,
+    exchange_dir,
+    explain,
+    pack,
+    unpack,
+    versions,
+    work,
+)
 from treetop.errors import EngineError
 from treetop.noise import Key
 

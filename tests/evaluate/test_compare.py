@@ -14,14 +14,24 @@ from experiments.kit.paper_tables import paper_table, with_spine
 from tests.everyday import TRIP
 from treetop import Counts, Hierarchy, Loss, Spine
 from treetop._util.picture import new_figure
+from treetop.addons.lab import plots
+from treetop.addons.lab.compare import compare, settings
+from treetop.addons.lab.comparison import (
+    FENCE,
+    SCHEMA,
+    Case,
+    Comparison,
+    Peak,
+    Refused,
+    Setting,
+    estimate_errors,
+    run_trial,
+)
+from treetop.addons.lab.mechanisms.baselines import PerLevel
+from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
+from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS
+from treetop.addons.lab.plots import GROUP_STYLES, STYLES, save_plots
 from treetop.errors import PlanError
-from treetop.lab import plots
-from treetop.lab.compare import compare, settings
-from treetop.lab.comparison import FENCE, SCHEMA, Case, Comparison, Peak, Refused, Setting, estimate_errors, run_trial
-from treetop.lab.mechanisms.baselines import PerLevel
-from treetop.lab.mechanisms.mechanism import Estimate, LevelEstimate
-from treetop.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS
-from treetop.lab.plots import GROUP_STYLES, STYLES, save_plots
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))
@@ -114,7 +124,7 @@ def test_a_mechanism_that_gives_up_on_its_way_is_listed_once(case: Case, monkeyp
         raise PlanError("the solver found nothing")
 
     monkeypatch.setattr(MECHANISMS["bottom-up"], "run", run)
-    monkeypatch.setattr("treetop.lab.comparison._warm", lambda mechanism, pure: None)
+    monkeypatch.setattr("treetop.addons.lab.comparison._warm", lambda mechanism, pure: None)
     found = compare(case, settings(["bottom-up", "inftda"], [1.0]), 2, key=KEY)
     assert found.refused == (Refused(Setting("bottom-up", 1.0), "the solver found nothing"),)
     assert len(found.trials) == 2

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
+from treetop.addons.lab.plots import plot_errors
 from treetop.counts.counts import layout, pack
 from treetop.counts.reading import read_counts
-from treetop.lab.plots import plot_errors
 from treetop.release.errors import LevelErrors, Values, errors_of, measure_errors
 
 WIDE = [f"{i:05d}" for i in range(3000)]

@@ -31,9 +31,9 @@ from experiments.inftda.measure import (
 from experiments.kit.cases import MADE_UP, made_up
 from experiments.kit.runs import Kept
 from tests.pictures import colours_in
-from treetop.lab.comparison import Comparison, Trial
-from treetop.lab.mechanisms.registry import MECHANISMS
-from treetop.lab.plots import STYLES
+from treetop.addons.lab.comparison import Comparison, Trial
+from treetop.addons.lab.mechanisms.registry import MECHANISMS
+from treetop.addons.lab.plots import STYLES
 from treetop.privacy import rho_from_epsilon_loose
 
 Found = dict[str, Comparison]

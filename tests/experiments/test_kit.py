@@ -22,7 +22,7 @@ from experiments.kit.command import Call, as_command
 from experiments.kit.runs import Kept, as_json, key, release
 from experiments.kit.stamp import noticed, stamped
 from treetop import Loss, Plan
-from treetop.lab.comparison import Comparison
+from treetop.addons.lab.comparison import Comparison
 from treetop.release.errors import measure_errors
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
+from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
 from treetop.counts.counts import layout, pack
-from treetop.lab.mechanisms.mechanism import Estimate, LevelEstimate
 from treetop.noise import Key
 
 KEY = Key(bytes(range(32)))

@@ -7,7 +7,7 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
-from treetop.lab.mechanisms.baselines import BottomUp, VanillaGauss
+from treetop.addons.lab.mechanisms.baselines import BottomUp, VanillaGauss
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

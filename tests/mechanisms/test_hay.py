@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.lab.mechanisms.baselines import Hay, PerLevel, fitted_leaves
-from treetop.lab.mechanisms.mechanism import PublicTree
+from treetop.addons.lab.mechanisms.baselines import Hay, PerLevel, fitted_leaves
+from treetop.addons.lab.mechanisms.mechanism import PublicTree
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

@@ -12,14 +12,14 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
+from treetop.addons.lab.compare import compare, settings
+from treetop.addons.lab.comparison import Case
+from treetop.addons.lab.mechanisms import registry
+from treetop.addons.lab.mechanisms.baselines import Hay
+from treetop.addons.lab.mechanisms.inftda import InfTDA
+from treetop.addons.lab.mechanisms.mechanism import Estimate, NotServed, paper_loss
+from treetop.addons.lab.mechanisms.registry import MECHANISMS, named, register
 from treetop.errors import LossError, PlanError, Refusal, TreetopError
-from treetop.lab.compare import compare, settings
-from treetop.lab.comparison import Case
-from treetop.lab.mechanisms import registry
-from treetop.lab.mechanisms.baselines import Hay
-from treetop.lab.mechanisms.inftda import InfTDA
-from treetop.lab.mechanisms.mechanism import Estimate, NotServed, paper_loss
-from treetop.lab.mechanisms.registry import MECHANISMS, named, register
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 
 from . import tables

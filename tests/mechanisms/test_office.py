@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from treetop.addons.lab.compare import compare, settings
+from treetop.addons.lab.comparison import Case
+from treetop.addons.lab.mechanisms.baselines import Rounding, Suppression
+from treetop.addons.lab.mechanisms.registry import MECHANISMS, PRACTICES, named
 from treetop.errors import PlanError
-from treetop.lab.compare import compare, settings
-from treetop.lab.comparison import Case
-from treetop.lab.mechanisms.baselines import Rounding, Suppression
-from treetop.lab.mechanisms.registry import MECHANISMS, PRACTICES, named
 
 from . import tables
 from .tables import KEY, LOSS, SPINES, TRIP

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.lab.mechanisms.baselines import StabilityHistogram, tight_threshold
-from treetop.lab.mechanisms.mechanism import NotServed
+from treetop.addons.lab.mechanisms.baselines import StabilityHistogram, tight_threshold
+from treetop.addons.lab.mechanisms.mechanism import NotServed
 from treetop.noise import DiscreteLaplace, NoiseStream
 from treetop.privacy import Neighbours
 

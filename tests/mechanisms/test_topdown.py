@@ -16,9 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.counts.counts import pack
-from treetop.lab.mechanisms import inftda as tda_linf
-from treetop.lab.mechanisms.inftda import (
+from treetop.addons.lab.mechanisms import inftda as tda_linf
+from treetop.addons.lab.mechanisms.inftda import (
     EuclideanTDA,
     InfTDA,
     LevelRepair,
@@ -29,7 +28,8 @@ from treetop.lab.mechanisms.inftda import (
     solve,
     solve_each,
 )
-from treetop.lab.mechanisms.mechanism import NotServed
+from treetop.addons.lab.mechanisms.mechanism import NotServed
+from treetop.counts.counts import pack
 from treetop.measure import descent as engine
 from treetop.measure import level as levels
 from treetop.measure.descent import descent_of

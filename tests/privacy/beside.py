@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts, Graph, GroupUnit
+from treetop.addons.lab.mechanisms.baselines import StabilityHistogram
+from treetop.addons.lab.mechanisms.mechanism import PublicTree
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.prior import Prior
 from treetop.advice.simulate import simulate
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import PlanError, PrivatePrior
-from treetop.lab.mechanisms.baselines import StabilityHistogram
-from treetop.lab.mechanisms.mechanism import PublicTree
 from treetop.measure import questions
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import Law, NoiseStream

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop.addons.lab.mechanisms.registry import MECHANISMS
 from treetop.card.rebuild import rebuild_unit
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.errors import PlanFileError, UnitError
-from treetop.lab.mechanisms.registry import MECHANISMS
 from treetop.noise import Key
 from treetop.privacy import Neighbours
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.lab.mechanisms.baselines import StabilityHistogram, only_leaves
-from treetop.lab.mechanisms.mechanism import Mechanism, PublicTree
-from treetop.lab.mechanisms.registry import MECHANISMS
+from treetop.addons.lab.mechanisms.baselines import StabilityHistogram, only_leaves
+from treetop.addons.lab.mechanisms.mechanism import Mechanism, PublicTree
+from treetop.addons.lab.mechanisms.registry import MECHANISMS
 
 from .audits import DEEP
 from .cases import PLENTY

@@ -17,7 +17,7 @@ import pytest
 import treetop as tt
 from tests.browser import CHROMIUM, Tab, browser
 from tests.studio.visitor import Visitor, visiting
-from treetop.studio import RedirectFile
+from treetop.addons.studio import RedirectFile
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / ".pictures" / "studio"

@@ -16,7 +16,7 @@ import pytest
 
 from tests.studio.visitor import Visitor
 from treetop import cli
-from treetop.studio import serve
+from treetop.addons.studio import serve
 
 
 def test_without_its_packages_it_says_how_to_get_them(

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.studio.visitor import Visitor
-from treetop.studio import opened
+from treetop.addons.studio import opened
 
 LATE = 600.0
 """A limit that no test reaches."""

@@ -39,7 +39,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Held]:
             given = options | {"options": replace(run, **{point: waiting})}
             return tt.publish(*others, **given)
 
-        monkeypatch.setattr("treetop.studio.job.publish", publish)
+        monkeypatch.setattr("treetop.addons.studio.job.publish", publish)
         return come, go
 
     return at
@@ -141,7 +141,7 @@ def test_closing_it_while_the_folder_is_put_in_place_leaves_a_whole_release(
 
         return tt.publish(*arguments, **options | {"before_placing": late})
 
-    monkeypatch.setattr("treetop.studio.job.publish", publish)
+    monkeypatch.setattr("treetop.addons.studio.job.publish", publish)
     close_in_the_middle(tmp_path, come, go)
     assert left(tmp_path) == ["release"]
     assert all(verdict.verified or verdict.caution for verdict in tt.check(tmp_path / "release"))

@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode
 
-from treetop.studio import opened
+from treetop.addons.studio import opened
 
 
 class _Forms(HTMLParser):

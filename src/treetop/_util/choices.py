@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from treetop.errors import PlanError
@@ -35,6 +36,44 @@ def _closest(name: str, choices: dict[str, str]) -> str | None:
     return choices[min(begun, key=len)]
 
 
+T = TypeVar("T")
+
+
+class Registry(MutableMapping[str, T]):
+    """Objects by name, in the order of registration. Those of add-ons are imported on first use."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, T] = {}
+        self._addresses: dict[str, str | None] = {}
+
+    def offer(self, name: str, address: str) -> None:
+        """Add an object by its address, as in "package.module:OBJECT"."""
+        self._addresses[name] = address
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._loaded and (address := self._addresses[name]) is not None:
+            module, _, attribute = address.partition(":")
+            self._loaded[name] = getattr(import_module(module), attribute)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, value: T) -> None:
+        self._addresses[name] = self._addresses.get(name)
+        self._loaded[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._addresses[name]
+        self._loaded.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._addresses
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._addresses)
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+
 # Registered choices: what can be named in a plan, each with the words that a card says about it.
 
 
@@ -58,7 +97,7 @@ class Choices(Mapping[str, C]):
 
     def __init__(self, kind: str, *choices: C) -> None:
         self._kind = kind
-        self._by_name: dict[str, C] = {}
+        self._by_name: Registry[C] = Registry()
         for choice in choices:
             self.register(choice)
 
@@ -74,6 +113,10 @@ class Choices(Mapping[str, C]):
             raise PlanError(f"the {self._kind} {name!r} has no words for the card: say what it does")
         self._by_name[name] = choice
         return choice
+
+    def offer(self, name: str, address: str) -> None:
+        """Add the choice of an add-on by its address, as in "package.module:OBJECT"."""
+        self._by_name.offer(name, address)
 
     def __getitem__(self, name: str) -> C:
         try:

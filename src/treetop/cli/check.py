@@ -12,8 +12,8 @@ from treetop.cli.terminal import style
 from treetop.errors import printable
 
 if TYPE_CHECKING:
+    from treetop.addons.lab.compare import TrueErrors
     from treetop.checking.check import Verdict
-    from treetop.lab.compare import TrueErrors
     from treetop.release.errors import LevelErrors
 
 
@@ -39,7 +39,7 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
     wrong = [verdict for verdict in verdicts if not verdict.verified]
     compared = None
     if truth is not None and not wrong:
-        from treetop.lab.compare import compare_with_truth
+        from treetop.addons.lab.compare import compare_with_truth
 
         columns = dict(map(_column, options.pop("columns")))
         compared = compare_with_truth(folder, truth, columns=columns, plot=plot, **options)
@@ -67,7 +67,7 @@ def render_verdict(verdict: Verdict) -> str:
 
 def render_errors(errors: TrueErrors) -> str:
     """Return the errors for people, behind a fence."""
-    from treetop.lab.comparison import FENCE
+    from treetop.addons.lab.comparison import FENCE
     from treetop.plan.workload import text_table
 
     rows, tally = errors.levels + errors.margins, errors.tally
@@ -110,7 +110,7 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
     if truth is None and (plot or given):
         raise click.UsageError(f"{given[0] if given else '--plot'} is about the truth: give --truth TABLE as well")
     if plot is not None:
-        from treetop.lab.compare import refuse_plot_inside
+        from treetop.addons.lab.compare import refuse_plot_inside
 
         refuse_plot_inside(folder, plot)
 
@@ -146,8 +146,8 @@ def _report(folder: Path, verdicts: list[Verdict], compared: TrueErrors | None) 
         ],
     }
     if compared is not None:
+        from treetop.addons.lab.comparison import FENCE
         from treetop.counts.tally import LeftOut
-        from treetop.lab.comparison import FENCE
 
         tally = compared.tally
         left = tally.left or LeftOut()

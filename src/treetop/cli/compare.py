@@ -14,8 +14,8 @@ from treetop.cli.progress import Bar
 from treetop.cli.terminal import numbers, style
 
 if TYPE_CHECKING:
-    from treetop.lab.compare import SideBySide
-    from treetop.lab.comparison import Comparison, Setting, Trial
+    from treetop.addons.lab.compare import SideBySide
+    from treetop.addons.lab.comparison import Comparison, Setting, Trial
 
 
 def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str] | None:
@@ -51,7 +51,7 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
     mechanisms of its own; TABLE may then also be a public one, of places, sizes and counts. To see what today's
     practice costs, name suppression and rounding as well: they protect nobody.
     """
-    from treetop.lab.compare import compare_mechanisms
+    from treetop.addons.lab.compare import compare_mechanisms
 
     with Bar(shown=not as_json) as bar:
         done = compare_mechanisms(plan, table, out, progress=bar, **options)
@@ -60,7 +60,7 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
 
 def summarise(done: SideBySide, out: Path) -> dict[str, Any]:
     """Return the means over the runs of every setting as plain values."""
-    from treetop.lab.comparison import FENCE, LIMITED, WARNING, WITHOUT_FACTS
+    from treetop.addons.lab.comparison import FENCE, LIMITED, WARNING, WITHOUT_FACTS
 
     found = done.comparison
     return {
@@ -104,7 +104,7 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
 
 def render(done: SideBySide, out: Path) -> str:
     """Return the results for people, behind a fence."""
-    from treetop.lab.comparison import FENCE, WARNING, number, percent, seconds
+    from treetop.addons.lab.comparison import FENCE, WARNING, number, percent, seconds
     from treetop.plan.workload import text_table
 
     found = done.comparison
@@ -137,7 +137,7 @@ def render(done: SideBySide, out: Path) -> str:
 
 def _tables(found: Comparison) -> list[str]:
     """Return, for every accounting and epsilon, the mean errors of levels and margins: a column per mechanism."""
-    from treetop.lab.comparison import mean_errors, number
+    from treetop.addons.lab.comparison import mean_errors, number
     from treetop.plan.workload import text_table
 
     lines = []

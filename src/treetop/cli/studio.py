@@ -25,8 +25,8 @@ def command(folder: Path, plan: str | None, port: int, opens: bool) -> None:
     """
     if any(find_spec(name) is None for name in _NEEDS):
         raise click.ClickException(f"the studio needs a few packages more: {install_extra('studio')}")
+    from treetop.addons.studio import serve
     from treetop.cli.progress import finish
-    from treetop.studio import serve
 
     def ready(link: str) -> None:
         click.echo(f"The studio is ready. Open this link, which works once:\n\n  {link}\n\nCtrl-C ends it.")

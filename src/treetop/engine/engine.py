@@ -15,10 +15,8 @@ import pyarrow as pa
 
 from treetop._util.choices import Choices
 from treetop._util.system import available
-from treetop.engine.dask import Dask, client
 from treetop.engine.executor import Executor, Threads
 from treetop.engine.processes import Processes
-from treetop.engine.spark import Spark, is_frame, session
 from treetop.engine.staging import staging
 from treetop.errors import EngineError
 
@@ -148,6 +146,11 @@ def as_engine(given: Any, threads: int | None = None) -> Engine:
     return engine if threads is None else replace(engine, workers=threads)
 
 
+def is_frame(table: Any) -> bool:
+    """Tell whether a table is a DataFrame of Spark, classic or through Connect."""
+    return type(table).__module__.startswith("pyspark.sql.") and hasattr(table, "mapInArrow")
+
+
 @contextmanager
 def _local(engine: Engine) -> Iterator[Machine]:
     yield Machine(Threads(engine.number))
@@ -163,34 +166,10 @@ def _processes(engine: Engine) -> Iterator[Machine]:
             workers.close()
 
 
-@contextmanager
-def _spark(engine: Engine) -> Iterator[Machine]:
-    engine.refuse_own_staging(engine.master is None or not engine.master.startswith("local["))
-    with session(engine.master) as running, staging(engine.staging) as folder:
-        spark = Spark(running, folder)
-        spark.prove()
-        yield Machine(spark, folder, engine.bytes, spark.files)
-
-
-@contextmanager
-def _dask(engine: Engine) -> Iterator[Machine]:
-    engine.refuse_own_staging(elsewhere=True)
-    if engine.master is None:
-        raise EngineError("name the scheduler of the Dask cluster, such as `master=tls://HOST:PORT`")
-    with client(engine.master) as running, staging(engine.staging) as folder:
-        dask = Dask(running, folder)
-        dask.prove()
-        yield Machine(dask, folder, engine.bytes)
-
-
 ENGINES.register(EngineKind("local", "On threads of one process, with all counts in memory.", _local))
 ENGINES.register(EngineKind("processes", "In processes on one machine, with counts in a private folder.", _processes))
-ENGINES.register(
-    EngineKind("spark", "On a Spark cluster, with counts in a private folder that all its executors see.", _spark)
-)
-ENGINES.register(
-    EngineKind("dask", "On a Dask cluster, with counts in a private folder that all its workers see.", _dask)
-)
+ENGINES.offer("spark", "treetop.addons.clusters:SPARK")
+ENGINES.offer("dask", "treetop.addons.clusters:DASK")
 
 
 def _bytes(given: int | str) -> int:

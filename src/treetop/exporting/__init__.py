@@ -14,10 +14,8 @@ from treetop.exporting.any_table import CSV, EXCEL
 from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, RECORDS, SKMOB
 from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
 from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
-from treetop.exporting.map import MAP
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
 from treetop.exporting.sheet import Page, Sheet, Workbook, count_guarded, say_bytes
-from treetop.exporting.site import SITE
 from treetop.exporting.target import Target
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -41,8 +39,10 @@ __all__ = [
 MANY_ROWS, MANY_OF_A_BOOK = 1_000_000, 100_000
 """From so many rows on, their number is told before they are written; a workbook takes fifty times as long as text."""
 
-for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS, MAP, SITE):
+for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS):
     register_export(_form)
+for _name, _address in {"map": "treetop.addons.map:MAP", "site": "treetop.addons.site:SITE"}.items():
+    FORMATS.offer(_name, _address)
 
 
 @dataclass(frozen=True)

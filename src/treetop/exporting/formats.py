@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict
 
-from treetop._util.choices import nearest
+from treetop._util.choices import Registry, nearest
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
@@ -116,7 +116,7 @@ class Format:
     """Whether it has a row per unit of count, and so tells its progress."""
 
 
-FORMATS: dict[str, Format] = {}
+FORMATS: Registry[Format] = Registry()
 """By name, in the order of their registration."""
 
 
@@ -140,7 +140,9 @@ def names() -> list[str]:
 
 def named(name: str) -> Format:
     """Return the format of a name."""
+    if name in FORMATS:
+        return FORMATS[name]
     for form in FORMATS.values():
-        if name == form.name or name in form.aliases:
+        if name in form.aliases:
             return form
     raise ReleaseError(f"there is no format {name!r}{nearest(name, FORMATS)}; the formats are {', '.join(FORMATS)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import BytesIO
@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.distribution import install_extra
+from treetop.card.meaning import PUBLIC
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths, trees_of
-from treetop.exporting.statements import is_exact, told_exactly
 from treetop.release.selection import Selection
 
 # A workbook of Excel: rows on one sheet, what they are on another; every text stays a text, nothing is computed.
@@ -376,7 +376,7 @@ def _private(card: dict[str, Any]) -> Iterator[Row]:
 
 def _reading(release: Selection) -> Iterator[Row]:
     yield ("How to read the numbers",)
-    exact = list(told_exactly(release.card))
+    exact = [one for one in release.card.get("exact", ()) if one not in PUBLIC]
     yield "count", _COUNT.format(but=_BUT if exact else "")
     yield from (("Told without noise", one) for one in exact)
     said = release.card.get("accuracy", {})
@@ -400,3 +400,8 @@ def _margins(card: dict[str, Any]) -> Iterator[Row]:
     for level in levels:
         margin = f"± {level['margin']:,}" if level["margin"] is not None else "exact" if is_exact(level) else "follows"
         yield level.get("counts", level["name"]), f"{level['nodes']:,}", margin
+
+
+def is_exact(level: Mapping[str, Any]) -> bool:
+    """Whether a level of a card carries no noise. One that is not measured may still follow from noisy ones."""
+    return not level["measured"] and (level.get("exact") is True or level.get("bound") == 0)

@@ -1,0 +1,555 @@
+"""The most memory that a piece of work takes, where the system can tell: on Linux."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from types import TracebackType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import Number
+from treetop.addons.lab.mechanisms.baselines import StabilityHistogram, VanillaGauss
+from treetop.addons.lab.mechanisms.inftda import Planned
+from treetop.addons.lab.mechanisms.mechanism import Estimate, Mechanism, paper_loss
+from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, PRACTICES, named
+from treetop.counts.constraint_reader import read_facts
+from treetop.counts.counts import Counts
+from treetop.domain.constraints import Fact, PublicFacts
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.marginal import Margins, margins_of
+from treetop.domain.spine import Spine
+from treetop.errors import PlanError
+from treetop.noise import Key
+from treetop.noise.sampler import sampler
+from treetop.plan.groups.planned import SIZE, spine_of_numbers
+from treetop.plan.groups.unit import GroupTableUnit, GroupUnit
+from treetop.plan.workload import Part, without_margins
+from treetop.privacy import Loss, Split, Unit
+from treetop.release.errors import SIZES, LevelErrors, errors_of, margin_errors_of
+
+_STATUS = Path("/proc/self/status")
+_RESET = Path("/proc/self/clear_refs")
+
+
+class Peak:
+    """Measures the most resident memory of the process above what it had when the work began.
+
+    The high-water mark is the whole process's, so nothing else may run in it meanwhile. Memory that the process holds
+    on to without using it is given back first: reused, it would not show.
+    """
+
+    size: int | None = None
+    """In bytes, after the work; None where the system cannot tell."""
+
+    def __enter__(self) -> Peak:
+        with suppress(OSError, AttributeError, TypeError):  # only the GNU library has it
+            ctypes.CDLL(None).malloc_trim(0)
+        self._before = _read("VmRSS") if _reset() else None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        most = _read("VmHWM")
+        if self._before is not None and most is not None:
+            self.size = max(most - self._before, 0)
+
+
+def _reset() -> bool:
+    """Set the high-water mark to what is resident now."""
+    try:
+        _RESET.write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def _read(field: str) -> int | None:
+    try:
+        lines = _STATUS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+# One run of one mechanism on a table whose truth is known: its errors, its time and its memory.
+
+Accounting: TypeAlias = Literal["tight", "paper", "pure"]
+"""How epsilon and delta become noise: by the tight conversion, by that of the papers, or without a delta at all."""
+
+CONFIDENCE = 0.95
+"""How sure the bounds are that stand beside the errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A private table, and what of it is protected."""
+
+    spine: Spine
+    """The public order of refinement."""
+    unit: Unit
+    """What is protected."""
+    counts: Counts
+    """What the mechanisms measure."""
+    truth: Counts | None = None
+    """What they are compared with, where records were left out of the counts; the counts themselves when None."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How mechanisms that measure several levels divide the loss."""
+    records_may_be_dropped: bool = False
+    """Whether records with unknown codes may have been dropped; then the total is not public."""
+    margins: Margins = "none"
+    """The tables beside the spine whose errors are told; mechanisms that keep margins measure these."""
+    facts: PublicFacts | None = None
+    """What is public and must stay true: only the mechanism of that name keeps it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism and the loss that it may cost."""
+
+    mechanism: str
+    """Its name."""
+    epsilon: float
+    """Epsilon."""
+    delta: float | None = 1e-8
+    """Delta; None for a pure loss."""
+    accounting: Accounting = "tight"
+    """How noise is found from them."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """More arguments of the mechanism, such as the most leaves that it serves."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", FrozenMap(self.options))
+        named(self.mechanism)  # now: a name that is unknown is a mistake
+        if (self.delta is None) != (self.accounting == "pure"):
+            raise PlanError("a loss without a delta is pure, and only that: give a delta, or the accounting pure")
+
+        Loss(epsilon=self.epsilon, delta=self.delta)  # what is no loss at all is a mistake, and no refusal
+
+    def make(self, case: Case) -> Mechanism:
+        """Make the mechanism, which looks at nothing private. Raises a `Refusal` where it cannot serve the case."""
+        kind: Any = named(self.mechanism)
+        known = {part.name for part in fields(kind)} if is_dataclass(kind) else set()
+        # A split under facts names what these leave to measure, and others measure more.
+        split = case.split if case.facts is None or "facts" in known else "uniform"
+        given = {
+            "split": split if "margins" in known else without_margins(split),
+            "records_may_be_dropped": case.records_may_be_dropped,
+            "margins": case.margins,
+            "facts": case.facts,
+        }
+        more = {name: value for name, value in given.items() if name in known} | dict(self.options)
+        loss = Loss(epsilon=self.epsilon, delta=self.delta)
+        if self.accounting == "paper" and self.delta is not None:
+            if kind is StabilityHistogram:  # it spends epsilon and delta as they are; what the paper has is a threshold
+                more = {"threshold": "paper", **more}
+            else:
+                loss = paper_loss(self.epsilon, self.delta)
+        mechanism: Mechanism = kind(case.spine, case.unit, loss, **more)
+        return mechanism
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one run came to. Private: errors tell of the truth."""
+
+    setting: Setting
+    """What was run."""
+    repeat: int
+    """Which of the runs with this setting, from 0."""
+    errors: tuple[LevelErrors, ...]
+    """The errors at the total and at every level."""
+    margins: tuple[LevelErrors, ...]
+    """The errors of every margin of the case, measured by the mechanism or summed from its leaves."""
+    noise: tuple[float, ...]
+    """The standard deviation of one measurement at the total and at every level; 0 where nothing is measured."""
+    margin_noise: tuple[float | None, ...]
+    """The same of every margin; None where it is only summed."""
+    bounds: tuple[int | None, ...]
+    """What all errors of a level should be within with 95 % confidence; None where nothing is promised."""
+    violations: int
+    """How many nodes are released as something else than the sum of their children."""
+    leaves: int
+    """How many leaves the release has, that is, which are not zero."""
+    bytes: int
+    """The size of its leaves and values in memory."""
+    seconds: float
+    """The time of a processor that the run took."""
+    wall_seconds: float
+    """The time that passed: more than `seconds` where others are waiting, less where a mechanism has threads."""
+    peak_bytes: int | None
+    """The most memory that the run took, its result included; None where the system cannot tell."""
+
+
+def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
+    """Run a mechanism once and compare what it gives with the truth.
+
+    The clock runs for `Mechanism.run` only, on one thread. All that is public and the same for every run is made
+    before: compiled kernels, the plan, the exact tables of the noise.
+    """
+    _warm(setting.mechanism, setting.accounting == "pure")
+    mechanism = setting.make(case)
+    for level in (*mechanism.levels, *_margin_parts(mechanism)):
+        if level.is_measured:
+            sampler(level.law)
+    case.counts.digest  # noqa: B018  (found once for a table, and kept)
+    with Peak() as peak:
+        passed, used = time.perf_counter(), time.process_time()
+        estimate = mechanism.run(case.counts, key, threads=1)
+        used, passed = time.process_time() - used, time.perf_counter() - passed
+    truth = case.counts if case.truth is None else case.truth
+    beside = margins_of(case.spine, case.margins)
+    return Trial(
+        setting=setting,
+        repeat=repeat,
+        errors=estimate_errors(estimate, truth),
+        margins=margin_errors_of(case.spine, beside, estimate.keys, estimate.value, truth),
+        noise=tuple(level.deviation for level in mechanism.levels),
+        margin_noise=tuple(part.deviation for part in _margin_parts(mechanism)) or (None,) * len(beside),
+        bounds=_bounds(mechanism, case.counts.total),
+        violations=estimate.violations(),
+        leaves=len(estimate),
+        bytes=sum(word.nbytes for word in estimate.keys) + estimate.value.nbytes,
+        seconds=used,
+        wall_seconds=passed,
+        peak_bytes=peak.size,
+    )
+
+
+def estimate_errors(estimate: Estimate, truth: Counts) -> tuple[LevelErrors, ...]:
+    """Compare an estimate with the truth; where levels were published by themselves, each as it was published."""
+    spine = estimate.spine
+    if estimate.levels is None:
+        return errors_of(spine, estimate.keys, estimate.value, truth)
+    # The path of a node with all finer ranks zero is that of its first leaf: its value goes there, and is summed back.
+    return tuple(errors_of(spine, level.keys, level.value, truth)[index] for index, level in enumerate(estimate.levels))
+
+
+def _bounds(mechanism: Mechanism, records: int) -> tuple[int | None, ...]:
+    if isinstance(mechanism, Planned) and mechanism.bounded:
+        return tuple(level.bound for level in mechanism.plan.accuracy(CONFIDENCE).levels)
+    if isinstance(mechanism, VanillaGauss | StabilityHistogram):
+        return mechanism.bounds(1 - Fraction(str(CONFIDENCE)), records)
+    return (None,) * len(mechanism.levels)
+
+
+def _margin_parts(mechanism: Mechanism) -> tuple[Part, ...]:
+    """Return the margins that the mechanism measures."""
+    return mechanism.plan.margin_parts if isinstance(mechanism, Planned) else ()
+
+
+@cache
+def _warm(mechanism: str, pure: bool) -> None:
+    """Run a mechanism on a few made-up counts, so that no timed run compiles or imports anything."""
+    case = _few_groups() if mechanism in GROUP_MECHANISMS else _few_trips()
+    setting = Setting(mechanism, 10.0, None, "pure") if pure else Setting(mechanism, 10.0)
+    setting.make(case).run(case.counts, Key(bytes(32)))
+
+
+_PLACE = Hierarchy.from_prefixes(["AX", "AY", "BX", "BY", "BZ"], widths=[1], levels=["state", "county"])
+
+
+def _few_trips() -> Case:
+    spine = Spine.destination_first(origin=_PLACE, destination=_PLACE)
+    ends = np.arange(5).repeat(5), np.tile(np.arange(5), 5)
+    counts = Counts.from_leaves(spine, ends, np.full(25, 40, np.int64))
+    stated = {
+        "destination.state": {"A": 400, "B": 600},
+        "destination.state * origin.state": Fact(at_most={("A", "A"): 900}),
+        "destination.county * origin.county": Fact(impossible=[("AX", "BZ")]),
+    }
+    facts = read_facts(spine, stated)
+    return Case(spine, Unit("trip", contributions=1, neighbours="replace"), counts, margins="each", facts=facts)
+
+
+def _few_groups() -> Case:
+    spine = spine_of_numbers(SIZE, 3, _PLACE)
+    cells = np.arange(4).repeat(5), np.tile(np.arange(5), 4)
+    counts = Counts.from_leaves(spine, cells, np.full(20, 40, np.int64))
+    return Case(spine, GroupTableUnit(GroupUnit("person", event="join-leave"), "cumulative", 3), counts)
+
+
+# What a comparison found: a tidy table for programs, a summary for people, both for the steward only.
+
+FENCE = "for the steward only, not for release"
+WARNING = (
+    "Errors are computed from the private table, so these results are as private as the table is. Nothing here is a "
+    "release: no noisy count was kept, and nothing was spent. To choose a mechanism by what it does to the private "
+    "table is a use of private data that no budget counts: choose by a public table, or by last year's."
+)
+
+LIMITED = "The truth is the whole table: records beyond the limit of contributions count as errors."
+"""What is to be said where a limit of contributions is enforced."""
+
+WITHOUT_FACTS = (
+    "The plan has public facts. Only the mechanism called facts keeps them; all others run on the plan without its "
+    "facts, with an even split, and may contradict them."
+)
+"""What is to be said where the plan has facts."""
+
+_TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
+_METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases", "counts")]
+_BIASES = [
+    f"bias_{low}_up" if high is None else f"bias_{low}_{high}" if high > low else f"bias_{low}" for low, high in SIZES
+]
+
+SCHEMA = pa.schema(
+    [
+        ("mechanism", pa.string()),
+        ("accounting", pa.string()),
+        ("epsilon", pa.float64()),
+        ("delta", pa.float64()),
+        ("repeat", pa.int64()),
+        ("level", pa.int64()),
+        ("level_name", pa.string()),
+        ("counts", pa.string()),
+        *((one.name, pa.float64() if one.name == "nodes" else _TYPES[str(one.type)]) for one in _METRICS),
+        *((name, pa.float64()) for name in _BIASES),
+        ("noise", pa.float64()),
+        ("bound", pa.int64()),
+        ("violations", pa.int64()),
+        ("leaves", pa.int64()),
+        ("bytes", pa.int64()),
+        ("seconds", pa.float64()),
+        ("wall_seconds", pa.float64()),
+        ("peak_bytes", pa.int64()),
+    ],
+    metadata={"treetop": FENCE},
+)
+"""One row per mechanism, accounting, epsilon, repeat and level, margins after the leaves; what a whole run has is
+repeated at its levels.
+
+The metrics are those of `LevelErrors`, by name; `nodes` is real, since public trees may have more than 2^63.
+"""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A setting that could not be served."""
+
+    setting: Setting
+    """What was asked for."""
+    reason: str
+    """Why it could not be done, and what could be."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of a comparison. Private: errors tell of the truth."""
+
+    trials: tuple[Trial, ...]
+    """Every run, in the order of the settings."""
+    refused: tuple[Refused, ...] = ()
+    """What could not be served, and why."""
+    limited: bool = False
+    """Whether a limit of contributions left records out, which then count as errors."""
+    facts: bool = False
+    """Whether the plan has public facts, which most mechanisms cannot keep."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said beside the results."""
+        practised = any(trial.setting.mechanism in PRACTICES for trial in self.trials)
+        return [LIMITED] * self.limited + [WITHOUT_FACTS] * self.facts + [NO_GUARANTEE] * practised
+
+    def table(self) -> pa.Table:
+        """Return all results as one tidy Arrow table."""
+        return pa.Table.from_pylist([row for trial in self.trials for row in _rows(trial)], schema=SCHEMA)
+
+    def refusals(self) -> pa.Table:
+        """Return what could not be served as a table."""
+        rows = [{**_setting(one.setting), "reason": one.reason} for one in self.refused]
+        return pa.Table.from_pylist(rows, schema=pa.schema([*list(SCHEMA)[:4], ("reason", pa.string())]))
+
+    def by_setting(self) -> dict[Setting, list[Trial]]:
+        """Return the runs of each setting."""
+        found: dict[Setting, list[Trial]] = {}
+        for trial in self.trials:
+            found.setdefault(trial.setting, []).append(trial)
+        return found
+
+    def summary(self, title: str) -> str:
+        """Return the results in Markdown: a table for every accounting and epsilon, and what was refused."""
+        lines = [f"# {title}", "", f"**{FENCE[:1].upper()}{FENCE[1:]}.** {WARNING}", ""]
+        for (accounting, epsilon, delta), members in self.groups().items():
+            at = "" if delta is None else f", delta {delta:g}"
+            lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", "", *_summary_table(members), ""]
+            lines += [*_errors_table(members), ""]
+            lines += [*_bounds_table(members), ""]
+        if self.trials:
+            lines += [*NOTES, "", *(line for note in self.notes for line in (note, ""))]
+        if self.refused:
+            lines += ["## Not run", ""]
+            for one in self.refused:
+                lines.append(
+                    f"- {one.setting.mechanism}, epsilon {one.setting.epsilon:g}, {one.setting.accounting} accounting: "
+                    f"{one.reason}"
+                )
+            lines.append("")
+        return "\n".join(lines)
+
+    def summary_tables(self) -> list[list[str]]:
+        """Return the tables of the summary alone, as lines of Markdown: one for every accounting and epsilon."""
+        return [_summary_table(members) for members in self.groups().values()]
+
+    def groups(self) -> dict[tuple[str, float, float | None], list[list[Trial]]]:
+        """Return the runs of each setting, by accounting, epsilon and delta."""
+        groups: dict[tuple[str, float, float | None], list[list[Trial]]] = {}
+        for setting, trials in self.by_setting().items():
+            groups.setdefault((setting.accounting, setting.epsilon, setting.delta), []).append(trials)
+        return groups
+
+
+NO_GUARANTEE = (
+    "Suppression and rounding protect nobody, at any epsilon: they are here to show what today's practice costs in "
+    "accuracy. A suppressed count is often found by subtracting its siblings from their total."
+)
+NOTES = (
+    "Means over the runs, with the least and the largest in brackets where they differ. *Invented*: of the released "
+    "leaves, the share that are truly zero; *lost*: of the true leaves, the share released as zero or less; "
+    "*not sums*: nodes that differ from the sum of their children; *below zero*: leaves. Seconds are of one processor, "
+    "for the run alone; memory is the most that a run took beyond the table. *Of at most*: what no error of the level "
+    "exceeds but in 5 of 100 runs, by Theorem 1 and Proposition 1 of the InfTDA paper with exact quantiles; where none "
+    "is told, none is promised.",
+)
+
+
+def _summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
+    head = [
+        *("mechanism", "runs", "largest error, first level", "at the leaves", "mean error at the leaves", "invented"),
+        *("lost", "not sums", "below zero", "leaves", "seconds", "memory"),
+    ]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for trials in members:
+        cells = (
+            trials[0].setting.mechanism,
+            str(len(trials)),
+            spread((trial.errors[1].largest for trial in trials), number),
+            spread((trial.errors[-1].largest for trial in trials), number),
+            spread((trial.errors[-1].mean for trial in trials), number),
+            spread((trial.errors[-1].false_discoveries for trial in trials), percent),
+            spread((trial.errors[-1].false_negatives for trial in trials), percent),
+            spread((trial.violations for trial in trials), number),
+            spread((trial.errors[-1].negative for trial in trials), number),
+            spread((trial.leaves for trial in trials), number),
+            spread((trial.seconds for trial in trials), seconds),
+            _memory([trial.peak_bytes for trial in trials]),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _errors_table(members: Sequence[Sequence[Trial]]) -> list[str]:
+    """The mean errors of every level and margin: a row per table, a column per mechanism."""
+    head = ["mean error of", "nodes", *(trials[0].setting.mechanism for trials in members)]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for title, nodes, *errors in mean_errors(members):
+        lines.append(f"| {' | '.join((title, f'{nodes:,}', *map(number, errors)))} |")
+    return lines
+
+
+def _bounds_table(members: Sequence[Sequence[Trial]]) -> list[str]:
+    """The largest error of every level in any run, and what it should be within: a row per level."""
+    head = ["largest error, of at most", "nodes", *(trials[0].setting.mechanism for trials in members)]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for at, level in enumerate(members[0][0].errors):
+        cells = (_within(max(trial.errors[at].largest for trial in some), some[0].bounds[at]) for some in members)
+        lines.append(f"| {' | '.join((level.counts, f'{level.nodes:,}', *cells))} |")
+    return lines
+
+
+def _within(largest: float, bound: int | None) -> str:
+    """Say an error and its bound, where one is promised.
+
+    >>> _within(12, 1500), _within(12, None)
+    ('12 of 1,500', '12')
+    """
+    return number(largest) if bound is None else f"{number(largest)} of {bound:,}"
+
+
+def mean_errors(members: Sequence[Sequence[Trial]]) -> Iterator[tuple[str, int, *tuple[float, ...]]]:
+    """Yield, for every level and then every margin, what it counts, its public nodes and each setting's mean error.
+
+    The mean is over the nodes that are not zero in truth or in the release, and over the runs.
+    """
+    tables = [[trial.errors + trial.margins for trial in trials] for trials in members]
+    for at, table in enumerate(tables[0][0]):
+        means = (fmean(run[at].mean for run in runs) for runs in tables)
+        yield table.counts, table.nodes, *means
+
+
+def spread(values: Iterable[float], say: Callable[[float], str]) -> str:
+    """Say a mean, and between which values it lies where they look different."""
+    found = list(values)
+    low, high = say(min(found)), say(max(found))
+    return say(fmean(found)) if low == high else f"{say(fmean(found))} ({low}–{high})"
+
+
+def number(value: float) -> str:
+    """Say a count or an error.
+
+    >>> number(1234.5), number(12.345), number(0.0)
+    ('1,234', '12.3', '0')
+    """
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """Say a share."""
+    return f"{100 * value:.1f} %"
+
+
+def seconds(value: float) -> str:
+    """Say a time.
+
+    >>> seconds(0.00123), seconds(0.5), seconds(75.3)
+    ('1.2 ms', '500 ms', '75 s')
+    """
+    if value < 0.01:
+        return f"{1e3 * value:.1f} ms"
+    if value < 1:
+        return f"{1e3 * value:.0f} ms"
+    return f"{value:.1f} s" if value < 10 else f"{value:,.0f} s"
+
+
+def _memory(sizes: Sequence[int | None]) -> str:
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return "-"
+    return f"{max(known) / 2**20:,.0f} MB" if max(known) >= 2**20 else "under 1 MB"
+
+
+def _setting(setting: Setting) -> dict[str, Any]:
+    return {
+        "mechanism": setting.mechanism,
+        "accounting": setting.accounting,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+    }
+
+
+def _rows(trial: Trial) -> Iterable[dict[str, Any]]:
+    whole = {name: getattr(trial, name) for name in ("violations", "leaves", "bytes", "seconds", "wall_seconds")}
+    whole |= {"peak_bytes": trial.peak_bytes, "repeat": trial.repeat}
+    tables = zip(trial.errors, trial.noise, trial.bounds, strict=True)
+    beside = ((errors, noise, None) for errors, noise in zip(trial.margins, trial.margin_noise, strict=True))
+    for errors, noise, bound in (*tables, *beside):
+        metrics = {one.name: getattr(errors, one.name) for one in _METRICS}
+        biases = {name: bias.bias for name, bias in zip(_BIASES, errors.biases, strict=True)}
+        place = {"level": errors.level, "level_name": errors.name, "counts": errors.counts}
+        place |= {"noise": noise, "bound": bound}
+        yield {**_setting(trial.setting), **whole, **place, **metrics, **biases}

@@ -1,0 +1,194 @@
+"""The mechanisms for group sizes: sizes or cumulative sizes are measured, and repaired in one of three ways.
+
+Differential Privacy of Hierarchical Census Data (CP 2019), M_H and M_c, each rounded (r) or exact (dp); and the joint
+repair (r+dp), which is not in the paper. They are compared under one unit, loss and split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop._util.numbers import Number
+from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate, NotServed
+from treetop.advice.public import sizes_of
+from treetop.counts.counts import Counts, pack
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import Spine
+from treetop.measure.vectors import measured_groups
+from treetop.noise import Key
+from treetop.noise.gate import Gate
+from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
+from treetop.plan.groups.planned import SIZE, leaves_above_zero
+from treetop.plan.groups.unit import Form, GroupTableUnit
+from treetop.plan.workload import Exact, Part
+from treetop.privacy import TOTAL, Loss, Split, Unit
+
+
+@dataclass(frozen=True, eq=False)
+class OfGroups:
+    """A mechanism for group sizes; of each there is a class."""
+
+    name: ClassVar[str]
+    """The name on the command line: what is measured, and how it is repaired."""
+    about: ClassVar[str]
+    """What it does, in one sentence."""
+    form: ClassVar[Form]
+    """What is measured."""
+    repair: ClassVar[GroupRepair]
+    """How it is made to add up."""
+
+    spine: Spine
+    """The sizes, then the regions."""
+    unit: Unit
+    """What is protected."""
+    loss: Loss
+    """The privacy loss of one run."""
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    """How the loss is divided over the levels."""
+    public: Public = "total"
+    """Of what the number of groups is used; only joint repairs keep those of regions."""
+    core: GroupPlan = field(init=False, repr=False)
+    """The mechanism."""
+
+    def __post_init__(self) -> None:
+        unit = self.unit
+        if not isinstance(unit, GroupTableUnit):
+            raise NotServed(
+                f"{self.name} is for group sizes, and these are counts of records: compare inftda or others"
+            )
+        loss = self.loss.kept_by("zcdp") if getattr(self.loss, "accounting", "") is None else self.loss
+        core = GroupPlan(
+            self.regions, unit.largest, unit.group, loss, self.form, self.repair, self._split(), self.public
+        )
+        object.__setattr__(self, "core", core)
+
+    @property
+    def place(self) -> str:
+        """The attribute of the regions."""
+        return next(name for name in self.spine.attributes if name != SIZE)
+
+    @property
+    def regions(self) -> Hierarchy:
+        """The public tree of regions."""
+        return self.spine.attributes[self.place]
+
+    def _split(self) -> Literal["uniform"] | Split:
+        """Return the split by the names that the mechanism has for its levels."""
+        if isinstance(self.split, str):
+            return "uniform"
+        shares = self.split.shares if isinstance(self.split, Split) else self.split
+        own = dict(zip((level.name for level in self.spine.levels), (TOTAL, *self.regions.levels), strict=True))
+        return Split.weighted({own[self.spine.level(name).name]: share for name, share in shares.items()})
+
+    @property
+    def levels(self) -> tuple[Part, ...]:
+        """The total, which is public, and every level of the spine."""
+        total = Part(0, TOTAL, 1, Fraction(0), Exact())
+        pairs = zip(self.core.levels, self.spine.levels, strict=True)
+        return total, *(Part(of.index, of.name, of.nodes, own.share, own.how, own.cost) for own, of in pairs)
+
+    @property
+    def spent(self) -> Fraction:
+        """What a run costs: epsilon if the loss is pure, otherwise rho."""
+        return self.core.spent
+
+    @property
+    def definition(self) -> str:
+        """The privacy that a run gives, in one sentence."""
+        return f"{self.unit.sentence()} {self.loss.sentence()}"
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Measure the private sizes once, and return what may be published."""
+        with measured_groups(self.core, sizes_of(self.spine, counts), Gate(key), None, threads) as found:
+            released = found.counts
+        levels = [self._level(depth, released[own]) for depth, own in enumerate(self.core.tree.levels)]
+        leaves = levels[-1]
+        if self.repair != "rounded":
+            return Estimate(self.spine, leaves.keys, leaves.value)
+        # Rounded one by one, levels are not the sums of those below.
+        total = LevelEstimate(tuple(pack(self.spine, np.zeros((2, 1), np.int32))), np.array([released[0].sum()]))
+        return Estimate(self.spine, leaves.keys, leaves.value, (total, *levels))
+
+    def _level(self, depth: int, number: NDArray[np.int64]) -> LevelEstimate:
+        """Return the nodes of a level that are not zero: the path of each is that of its first leaf."""
+        (size, region), value = leaves_above_zero(number)
+        leaf = region
+        if depth == 0:
+            leaf = np.zeros_like(region)
+        elif depth < len(self.regions.levels):
+            above = self.regions.ancestors(depth - 1)
+            leaf = np.searchsorted(above, region)
+        nodes = {SIZE: size, self.place: leaf}
+        rows = np.array([nodes[name] for name in self.spine.attributes], np.int32)
+        return LevelEstimate(tuple(pack(self.spine, rows)), value)
+
+
+class DirectRounded(OfGroups):
+    """M_H^r."""
+
+    name: ClassVar[str] = "direct-rounded"
+    form: ClassVar[Form] = "direct"
+    repair: ClassVar[GroupRepair] = "rounded"
+    about: ClassVar[str] = (
+        "M_H^r: sizes are measured, and the nearest real numbers that add up are rounded; sums may break."
+    )
+
+
+class DirectExact(OfGroups):
+    """M_H^dp."""
+
+    name: ClassVar[str] = "direct-exact"
+    form: ClassVar[Form] = "direct"
+    repair: ClassVar[GroupRepair] = "exact"
+    about: ClassVar[str] = "M_H^dp: sizes are measured, and become the nearest whole numbers that add up."
+
+
+class DirectJoint(OfGroups):
+    """M_H^r+dp."""
+
+    name: ClassVar[str] = "direct-joint"
+    form: ClassVar[Form] = "direct"
+    repair: ClassVar[GroupRepair] = "joint"
+    about: ClassVar[str] = (
+        "M_H^r+dp: sizes are measured; the nearest real numbers become whole ones that keep all sums."
+    )
+
+
+class CumulativeRounded(OfGroups):
+    """M_c^r."""
+
+    name: ClassVar[str] = "cumulative-rounded"
+    form: ClassVar[Form] = "cumulative"
+    repair: ClassVar[GroupRepair] = "rounded"
+    about: ClassVar[str] = (
+        "M_c^r: cumulative sizes are measured, and the nearest real ones that rise and add up are rounded."
+    )
+
+
+class CumulativeExact(OfGroups):
+    """M_c^dp."""
+
+    name: ClassVar[str] = "cumulative-exact"
+    form: ClassVar[Form] = "cumulative"
+    repair: ClassVar[GroupRepair] = "exact"
+    about: ClassVar[str] = "M_c^dp: cumulative sizes are measured, made to rise, and their differences to add up."
+
+
+class CumulativeJoint(OfGroups):
+    """M_c^r+dp."""
+
+    name: ClassVar[str] = "cumulative-joint"
+    form: ClassVar[Form] = "cumulative"
+    repair: ClassVar[GroupRepair] = "joint"
+    about: ClassVar[str] = (
+        "M_c^r+dp: cumulative sizes are measured; the nearest that rise and add up become whole ones."
+    )
+
+
+KINDS = (DirectRounded, DirectExact, DirectJoint, CumulativeRounded, CumulativeExact, CumulativeJoint)

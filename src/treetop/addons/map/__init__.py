@@ -1,0 +1,135 @@
+"""A map of a release that opens anywhere: places, flows and levels in one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from treetop.addons.map.atlas import Atlas
+from treetop.addons.map.boundaries import Boundaries, read_boundaries
+from treetop.addons.map.layers import layer
+from treetop.addons.map.moves import traffic_of, weights_of
+from treetop.addons.map.opening import opening
+from treetop.addons.map.page import render
+from treetop.addons.pages.language import ENGLISH, language
+from treetop.domain.hierarchy import Hierarchy
+from treetop.errors import ReleaseError
+from treetop.exporting.formats import Content, Format, Request
+from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.places import Places
+from treetop.exporting.sheet import Page
+from treetop.plan.workload import CONFIDENCE
+from treetop.release.selection import Selection
+
+
+def _make(request: Request) -> Content:
+    """Make the page, down to the given depths."""
+    return make_map(request)
+
+
+def make_map(request: Request, home: str | None = None) -> Content:
+    """Make the page, with a way back to the page that it belongs to, if there is one."""
+    release, depths, places, given = request.release, request.depths, request.places or {}, request.options
+    boundaries = None
+    if file := given.get("boundaries"):
+        boundaries = read_boundaries(file, release.spine.trees, given.get("boundaries_code"), given.get("encoding"))
+    attributes = mapped(release, places, boundaries)
+    trees = {name: tree for name, tree in trees_of(release).items() if name in attributes}
+    located = {name: places[name] for name in attributes if name in places}
+    traffic = traffic_of(release, depths, attributes, located, boundaries)
+    weights = weights_of(release, depths, attributes, boundaries, list(located))
+    atlas = Atlas.of(trees, located, boundaries, traffic, weights)
+    layers = [layer(release, atlas, step, attributes) for step in _steps(trees, depths, atlas)]
+    if not layers:
+        raise ReleaseError(
+            "none of the levels up to the one asked for has coordinates or boundaries: ask for a coarser"
+        )
+    missing = tuple(sorted({code for one in layers for code in one.missing}))
+    if missing and not given.get("skip_missing"):
+        _refuse(missing)
+    content = {
+        "confidence": None if release.confidence is None else 100 * release.confidence,
+        "stated": 100 * (release.confidence or CONFIDENCE),
+        "whole": _whole(release),
+        "kind": "flows" if len(attributes) == 2 else "counts",
+        "summed": [name for name in release.spine.attributes if name not in attributes],
+        "size": [atlas.frame.width, atlas.frame.height],
+        "frame": {"west": atlas.frame.west, "north": atlas.frame.north, "scale": atlas.frame.scale},
+        "view": opening(atlas.frame, layers[-1].extent, layers[-1].weight),
+        "graticule": atlas.frame.graticule(),
+        "arcs": atlas.mesh.packed(),
+        "levels": [one.content for one in layers],
+    }
+    finest = layers[-1]
+    own = language(given.get("language") or ENGLISH)
+    text = render(release.card, content, given.get("credit"), own, home)
+    page = Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"])
+    return Content([page], missing)
+
+
+def _whole(release: Selection) -> dict[str, int | None]:
+    """Return the total, with its interval where the release has intervals."""
+    bounds = None if release.confidence is None else release.interval()
+    return {
+        "count": release.total,
+        "lower": None if bounds is None else bounds.lower,
+        "upper": None if bounds is None else bounds.upper,
+    }
+
+
+def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
+    """Return the attributes that the map shows: both ends of flows, or the one that is known to have places."""
+    known = [
+        name
+        for name, tree in trees_of(release).items()
+        if name in places or (boundaries is not None and boundaries.depth(tree) is not None)
+    ]
+    if not (shown := _shown(release, known)):
+        raise ReleaseError(
+            "a map needs to know where the places are: give a public file with a row per place and columns for code, "
+            "latitude and longitude (--coordinates FILE), or their outlines (--boundaries FILE.geojson)"
+        )
+    return shown
+
+
+def is_mapped(request: Request) -> bool:
+    """Whether there is a map to be made: places are known, or said to be known."""
+    return bool(request.options.get("boundaries") or _shown(request.release, list(request.places or ())))
+
+
+def _shown(release: Selection, known: Sequence[str]) -> tuple[str, ...]:
+    if all(end in known for end in ENDS):
+        return ENDS
+    return () if all(end in trees_of(release) for end in ENDS) else tuple(known[:1])
+
+
+def _steps(trees: Mapping[str, Hierarchy], depths: Depths, atlas: Atlas) -> Sequence[Depths]:
+    """Return the levels of the map, coarse to fine: same names together, otherwise step by step."""
+    deepest = {name: depths[name] for name in trees}
+    lists = {name: tree.levels[: deepest[name] + 1] for name, tree in trees.items()}
+    if len(set(lists.values())) == 1:
+        steps = [dict.fromkeys(trees, depth) for depth in range(len(next(iter(lists.values()))))]
+    else:
+        most = max(deepest.values())
+        steps = [{name: min(depth, deep) for name, deep in deepest.items()} for depth in range(most + 1)]
+    return [depths | step for step in steps if all(atlas.knows(name, depth) for name, depth in step.items())]
+
+
+def _refuse(missing: Sequence[str]) -> None:
+    shown = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10:,} more" if len(missing) > 10 else "")
+    raise ReleaseError(
+        f"{len(missing):,} code{'s' * (len(missing) > 1)} with counts lack coordinates and boundaries: {shown}. Add "
+        "them to the file, or leave their counts out (--skip-missing)"
+    )
+
+
+MAP = Format(
+    "map",
+    "a map in one .html file that opens anywhere, of any release that has places",
+    ("map.html",),
+    _make,
+    coordinates="any",
+    outlines=True,
+    suffixes=(".html",),
+    told="counts at its finest level, {total:,} in all; open it in a browser",
+    translated=True,
+)

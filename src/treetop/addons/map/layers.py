@@ -1,0 +1,272 @@
+"""The layers of a map, one a level: its places with what arrives, leaves and stays, and its largest flows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.addons.map.arcs import pack, pack_rings
+from treetop.addons.map.atlas import Atlas, Spots
+from treetop.addons.pages.statements import carries_no_noise
+from treetop.exporting.levels import Depths, counts_at, trees_of
+from treetop.plan.workload import CONFIDENCE
+from treetop.release.intervals.nodes import risk_of
+from treetop.release.margins import find
+from treetop.release.selection import Selection
+from treetop.release.surviving import RATE, surviving
+
+FLOWS = 100_000
+"""The most flows that one layer holds; the largest are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One level of the map."""
+
+    content: dict[str, Any]
+    """What the page shows of it."""
+    rows: int
+    """Its counts above zero that are on the map: flows, or places where there are no flows."""
+    missing: tuple[str, ...]
+    """The codes with counts that have no place on the map."""
+    extent: NDArray[np.float64]
+    """From where to where its places reach: left, top, right and bottom, a row each."""
+    weight: NDArray[np.float64]
+    """What arrives, leaves or stays there."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Gazetteer:
+    """The places of a layer, each once, whichever ends of a flow it serves."""
+
+    rows: list[tuple[str, str, int, int]]
+    """Code, name and position; what has no position is not here."""
+    rings: list[list[list[int]]]
+    """Their outlines."""
+    number: Mapping[str, NDArray[np.int64]]
+    """By attribute, the place of each node; -1 where it has no position."""
+
+    @staticmethod
+    def of(parts: Mapping[str, Spots]) -> _Gazetteer:
+        known: dict[tuple[str, str, int, int], int] = {}
+        rings: list[list[list[int]]] = []
+        numbers = {}
+        for attribute, part in parts.items():
+            number = np.full(len(part.code), -1)
+            for node in np.flatnonzero(~np.isnan(part.centre[:, 0])).tolist():
+                x, y = part.centre[node].round().astype(int).tolist()
+                key = (part.code[node], part.name[node], x, y)
+                number[node] = known.setdefault(key, len(rings))
+                if number[node] == len(rings):
+                    rings.append(part.rings[node])
+            numbers[attribute] = number
+        return _Gazetteer(list(known), rings, numbers)
+
+
+def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> Layer:
+    """Return one level: flows between two attributes, or the counts of one."""
+    spots = {name: atlas.spots(name, depths[name]) for name in attributes}
+    gazetteer = _Gazetteer.of(spots)
+    table = _counts(release, depths, attributes)
+    ends = [
+        gazetteer.number[name][pc.index_in(table[name], value_set=pa.array(spots[name].code)).to_numpy()]
+        for name in attributes
+    ]
+    count = table["count"].to_numpy()
+    placed = np.all([end >= 0 for end in ends], axis=0)
+    missing = {
+        code
+        for name, end in zip(attributes, ends, strict=True)
+        for code in pc.unique(table[name].filter(pa.array(end < 0))).to_pylist()
+    }
+    content: dict[str, Any] = {
+        "name": _name(atlas, depths, attributes),
+        "margin": _margin(release, depths, attributes),
+        "exact": carries_no_noise(
+            release, [depths[name] + 1 if name in attributes else 0 for name in release.spine.attributes]
+        ),
+        "named": 100 * release.confidence if release.confidence is not None and release.whole.selective else None,
+        "total": int(count.sum()),
+        "unplaced": int(count[~placed].sum()),
+        "places": _places(gazetteer),
+        "totals": {name: _totals(release, gazetteer, spots[name], name, depths[name]) for name in attributes},
+    }
+    size = len(gazetteer.rows)
+    if len(ends) == 2:
+        real = _real(release, depths, attributes, table)
+        origin, destination = (end[placed] for end in ends)
+        lower, upper = (_bound(table, name, placed) for name in ("lower", "upper"))
+        tested = None if real is None else real[placed]
+        rows = _Rows(origin, destination, count[placed], lower, upper, tested)
+        content |= _flows(rows, size)
+    ends, count = [end[placed] for end in ends], count[placed]
+    if len(ends) == 1:
+        content["count"] = _sums(ends[0], count, size)
+    weight = sum(np.bincount(end, count, size) for end in ends)
+    return Layer(content, len(count), tuple(sorted(missing)), _extent(atlas, gazetteer), np.asarray(weight, np.float64))
+
+
+def _counts(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
+    """Return the counts of a layer, each with its own interval where the release has them: of sums and parts too."""
+    table = counts_at(release, depths, attributes, more=True)
+    if "lower" not in table.column_names and release.confidence is not None:
+        trees = trees_of(release)
+        table = release.by(*(f"{name}.{trees[name].levels[depths[name]]}" for name in attributes))
+        table = table.rename_columns([*attributes, *table.column_names[len(attributes) :]])
+    return table.select([*attributes, *(name for name in ("count", "lower", "upper") if name in table.column_names)])
+
+
+def _bound(table: pa.Table, name: str, placed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    return table[name].to_numpy()[placed] if name in table.column_names else None
+
+
+def _extent(atlas: Atlas, gazetteer: _Gazetteer) -> NDArray[np.float64]:
+    found = [
+        atlas.mesh.extent(rings) or (x, y, x, y)
+        for (_, _, x, y), rings in zip(gazetteer.rows, gazetteer.rings, strict=True)
+    ]
+    return np.array(found, np.float64).reshape(-1, 4)
+
+
+def _totals(release: Selection, gazetteer: _Gazetteer, spots: Spots, name: str, depth: int) -> dict[str, Any]:
+    """Return the totals of places, all else summed over, with the intervals of their own; None where one is zero."""
+    level = f"{name}.{trees_of(release)[name].levels[depth]}"
+    table = release.by(level)
+    place = gazetteer.number[name][pc.index_in(table[level], value_set=pa.array(spots.code)).to_numpy()]
+    totals: dict[str, Any] = {}
+    for column in table.column_names[1:]:
+        found: list[int | None] = [None] * len(gazetteer.rows)
+        for own, value in zip(place.tolist(), table[column].to_pylist(), strict=True):
+            if own >= 0:
+                found[own] = value
+        totals[column] = found
+    return totals
+
+
+def _places(gazetteer: _Gazetteer) -> dict[str, Any]:
+    code, name, x, y = (list(column) for column in zip(*gazetteer.rows, strict=True)) if gazetteer.rows else [[]] * 4
+    # A name that is the code is not said twice.
+    shown = [None if here == said else said for here, said in zip(code, name, strict=True)]
+    return {"code": code, "name": shown, "x": x, "y": y, "rings": [pack_rings(rings) for rings in gazetteer.rings]}
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The flows of a layer."""
+
+    origin: NDArray[np.int64]
+    destination: NDArray[np.int64]
+    """Places, by number."""
+    count: NDArray[np.int64]
+    lower: NDArray[np.int64] | None
+    upper: NDArray[np.int64] | None
+    """The count and its interval."""
+    real: NDArray[np.bool_] | None
+    """Whether a flow survives the test of all that could have been drawn; None where they were not tested."""
+
+    @property
+    def columns(self) -> list[NDArray[np.int64]]:
+        return [self.count] if self.lower is None or self.upper is None else [self.count, self.lower, self.upper]
+
+
+def _real(release: Selection, depths: Depths, attributes: Sequence[str], table: pa.Table) -> NDArray[np.bool_] | None:
+    """Return which flows survive the test of a level; None where the flows are sums, or nothing was kept."""
+    spine, trees = release.spine, trees_of(release)
+    wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in spine.attributes)
+    index = spine.index_at(wanted)
+    if index is None or release.confidence is None or release.whole.evidence is None:
+        return None
+    measured = release.whole.measured
+    nodes = measured.tree.at(index).nodes[[list(spine.attributes).index(name) for name in attributes]]
+    real = np.ones(nodes.shape[1], np.bool_) if release.whole.selective else surviving(measured, index)
+    codes = [trees[name].codes[depths[name]] for name in attributes]
+    shown = np.stack(
+        [pc.index_in(table[name], value_set=own).to_numpy() for name, own in zip(attributes, codes, strict=True)]
+    )
+    row = _rows(nodes, shown, len(codes[1]))
+    if release.conditions and not np.array_equal(measured.tree.at(index).count[row], table["count"].to_numpy()):
+        return None  # what is shown is a part of what was tested
+    tested: NDArray[np.bool_] = real[row]
+    return tested
+
+
+def _rows(nodes: NDArray[np.integer], wanted: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+    """Return where pairs of nodes are among others, all of which are there."""
+    key, asked = (one[0].astype(np.int64) * size + one[1] for one in (nodes, wanted))
+    order = np.argsort(key)
+    rows: NDArray[np.int64] = order[np.searchsorted(key[order], asked)]
+    return rows
+
+
+def _flows(rows: _Rows, places: int) -> dict[str, Any]:
+    """Return flows between different places: those that stand out from the noise first, and the largest first."""
+    apart = rows.origin != rows.destination
+    real = np.ones(len(rows.count), np.bool_) if rows.real is None else rows.real
+    chosen = np.flatnonzero(apart)
+    order = np.lexsort((rows.destination[chosen], rows.origin[chosen], -rows.count[chosen], ~real[chosen]))
+    chosen = chosen[order][:FLOWS]
+    kept = [column[chosen] for column in (rows.origin, rows.destination, *rows.columns)]
+    # Bounds are near their counts: as steps from them they are short.
+    kept[3:] = [bound - kept[2] for bound in kept[3:]]
+    moving = rows.count[apart]
+    return {
+        "pairs": len(moving),
+        "moving": int(moving.sum()),
+        "standing": None if rows.real is None else int(np.count_nonzero(real[apart])),
+        "real": None if rows.real is None else int(np.count_nonzero(real[chosen])),
+        "rate": 100 * float(RATE),
+        "in": _sums(rows.destination[apart], moving, places),
+        "out": _sums(rows.origin[apart], moving, places),
+        "stay": _sums(rows.origin[~apart], rows.count[~apart], places),
+        "stays": _stays(rows, ~apart, places),
+        "flows": [pack(column.tolist()) for column in kept],
+    }
+
+
+def _stays(rows: _Rows, within: NDArray[np.bool_], places: int) -> list[list[int | None]] | None:
+    """Return the bounds of what stays within each place; None for one of which nothing is released."""
+    if rows.lower is None or rows.upper is None:
+        return None
+    bounds: list[list[int | None]] = []
+    for column in (rows.lower, rows.upper):
+        own: list[int | None] = [None] * places
+        for place, bound in zip(rows.origin[within].tolist(), column[within].tolist(), strict=True):
+            own[place] = bound
+        bounds.append(own)
+    return bounds
+
+
+def _sums(place: NDArray[np.int64], count: NDArray[np.int64], places: int) -> list[int]:
+    sums = np.zeros(places, np.int64)
+    np.add.at(sums, place, count)
+    return sums.tolist()
+
+
+def _name(atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> str:
+    names = [atlas.trees[name].levels[depths[name]] for name in attributes]
+    return names[0] if len(set(names)) == 1 else " → ".join(names)
+
+
+def _margin(release: Selection, depths: Depths, attributes: Sequence[str]) -> int | None:
+    """Return the margin of the measurements that a layer shows; None where it shows sums of them.
+
+    Where these decide what is named, and so is shown, it is as wide as that asks for.
+    """
+    names = list(release.spine.attributes)
+    wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in names)
+    levels = release.card.get("levels", [])
+    for index in range(1, len(release.spine.levels) + 1):
+        if release.spine.depths(index) == wanted and index < len(levels):
+            if release.whole.selective and release.confidence is not None:
+                return release.whole.measured.named_margin(index, release.confidence)
+            # A level that divides nothing repeats the one above it.
+            measured = [level["margin"] for level in levels[: index + 1] if level["measured"]]
+            return measured[-1] if measured else None
+    table = find(release.whole.margins, release.spine, wanted)
+    return None if table is None else table.law.margin(risk_of(release.confidence or CONFIDENCE))

@@ -1,0 +1,144 @@
+"""The languages of pages: their words, and how numbers and days are written in them."""
+
+from __future__ import annotations
+
+import base64
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from treetop._util.choices import nearest
+from treetop.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+
+_WORDS = files("treetop.addons.pages").joinpath("words")
+_ENDING = ".toml"
+
+ENGLISH = "en"
+"""What pages are in when nothing else is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """One language."""
+
+    code: str
+    """What `--language` takes, and what the page says it is in."""
+    words: Mapping[str, Mapping[str, Any]]
+    """Its words, by section and key."""
+
+    def say(self, name: str, /, **values: object) -> Markup:
+        """Return the words of `section.key` as safe text; a text from the release keeps its own direction in them."""
+        from markupsafe import Markup, escape
+
+        section, _, key = name.partition(".")
+        return Markup(escape(self.words[section][key])).format(
+            **{one: self._value(value) for one, value in values.items()}
+        )
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """How numbers are written, for a script."""
+        return {key: self.words["language"][key] for key in ("group", "decimal", "percent")}
+
+    def number(self, value: int) -> str:
+        """Write a whole number with its thousands apart."""
+        return f"{value:,}".replace(",", self.words["language"]["group"])
+
+    def decimal(self, text: str) -> str:
+        """Write a number that is given as English text, such as 1,234.5 or 1e-08."""
+        own = self.words["language"]
+        return text.translate(str.maketrans({",": own["group"], ".": own["decimal"]}))
+
+    def percent(self, share: float) -> str:
+        """Write a share of one."""
+        return str(self.words["language"]["percent"].format(number=self.decimal(f"{100 * share:g}")))
+
+    def day(self, iso: str) -> str:
+        """Write a day, such as 2001-06-30; what is no day stays as it is."""
+        own, parts = self.words["language"], iso[:10].split("-")
+        if len(parts) != 3 or not all(part.isdigit() for part in parts) or not 1 <= int(parts[1]) <= 12:
+            return iso
+        year, month, day = parts
+        return str(own["date"].format(day=int(day), month=own["months"][int(month) - 1], year=year))
+
+    def _value(self, value: object) -> object:
+        from markupsafe import Markup
+
+        if isinstance(value, int):
+            return self.number(value)
+        return value if isinstance(value, Markup) else Markup("<bdi>{}</bdi>").format(value)
+
+
+def languages() -> list[str]:
+    """Return the codes of all languages that there are words for, English first."""
+    found = sorted(file.name.removesuffix(_ENDING) for file in _WORDS.iterdir() if file.name.endswith(_ENDING))
+    return sorted(found, key=lambda code: code != ENGLISH)
+
+
+@cache
+def language(code: str) -> Language:
+    """Return a language by its code."""
+    if code not in languages():
+        raise ReleaseError(
+            f"there is no language {code!r}{nearest(code, languages())}; the languages are {', '.join(languages())}. "
+            "A translation is one file more beside theirs"
+        )
+    return Language(code, tomllib.loads(_WORDS.joinpath(code + _ENDING).read_text(encoding="utf-8")))
+
+
+# Pages in HTML: what comes from a release is text in them, and nothing runs or loads but their own parts.
+
+
+def render(
+    package: str, values: Mapping[str, Any], scripts: Sequence[str] = ("page.js",), page: str = "page.html"
+) -> str:
+    """Return a page of a package, with its page.css and, one after the other, its scripts."""
+    style, script = _part(package, "page.css"), _joined(package, tuple(scripts))
+    return _template(package, page).render(
+        **values, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
+    )
+
+
+@cache
+def _template(package: str, page: str) -> Template:
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    environment = Environment(
+        loader=DictLoader({"head.html": _part("treetop.addons.pages", "head.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # Compact, and with <, >, & and ' as escapes, so that no text can end the element that it stands in.
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
+    return environment.from_string(_part(package, page))
+
+
+@cache
+def _joined(package: str, scripts: tuple[str, ...]) -> str:
+    """Return scripts as one; what they declare is theirs alone, and no other script of a page sees it."""
+    if len(scripts) < 2:
+        return "".join(_part(package, script) for script in scripts)
+    parts = "\n".join(_part(package, script) for script in scripts)
+    return f'\n"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+@cache
+def _part(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return what a content security policy calls a script or style that may run."""
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

@@ -1,0 +1,117 @@
+"""What pages say of a release: which counts carry no noise, and how well a unit is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from treetop._util.numbers import plain
+from treetop.addons.pages.language import Language
+from treetop.card.html import power
+from treetop.card.meaning import BOTH, HUGE, say_epsilon, say_odds
+from treetop.domain.constraints import INVARIANT
+from treetop.domain.marginal import MARGIN
+from treetop.exporting.sheet import is_exact
+from treetop.release.selection import Selection
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+def invariants(card: Mapping[str, Any]) -> list[str]:
+    """Return the tables whose true counts are published as they are."""
+    return [fact["table"] for fact in card.get("facts", ()) if INVARIANT in fact["states"]]
+
+
+def compared(card: Mapping[str, Any]) -> list[str]:
+    """Return the tables that the private table had to agree with."""
+    return [
+        fact["table"]
+        for fact in card.get("facts", ())
+        if INVARIANT not in fact["states"] and not fact.get("unchecked", False)
+    ]
+
+
+def carries_no_noise(release: Selection, depths: Sequence[int]) -> bool:
+    """Whether the counts of a table, given by how many levels of every attribute it tells apart, carry no noise."""
+    if not any(depths):
+        return is_exact(release.card["levels"][0])
+    whole = release.whole
+    if whole.facts is not None and whole.facts.decides(tuple(depths)):
+        return True
+    return whole.public is not None and not depths[0]  # of groups and people by region, the number is public
+
+
+# How well a unit is protected, in the words of a language.
+
+_COUNTED = {
+    "records": ("counted.records", "counted.limit", "counted.limit_one"),
+    "edges": ("counted.edges", "counted.limit_edges", "counted.limit_edges_one"),
+    "people": ("counted.people", "counted.limit_people", "counted.limit_people_one"),
+    "groups": ("counted.groups", "", ""),
+}
+"""By what is counted: the words for it, and those for a limit of several or of one; groups have no limit."""
+
+
+def guarantee(card: Mapping[str, Any], own: Language, name: str) -> Markup:
+    """Return the words of a name, or where the loss says next to nothing, those of the name with `_huge`."""
+    epsilon, entity = float(card["loss"]["epsilon"]["value"]), card["unit"]["entity"]
+    if epsilon > HUGE:
+        return own.say(f"{name}_huge", entity=entity, epsilon=own.decimal(say_epsilon(epsilon)))
+    odds = own.decimal(say_odds(epsilon).removeprefix("× "))
+    return own.say(name, entity=entity, odds=odds, epsilon=own.decimal(say_epsilon(epsilon)))
+
+
+def exceptions(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield what the factor of a guarantee does not hold for: true counts, tables that disagree, mutual edges."""
+    if tables := invariants(card):
+        yield own.say("guarantee.invariant", tables=called(tables))
+    if tables := compared(card):
+        yield own.say("guarantee.agreeing", tables=called(tables))
+    relation, entity = card.get("graph", {}).get("relation"), card["unit"]["entity"]
+    if relation == "edge":
+        yield own.say("guarantee.edge", entity=entity)
+    if relation == "user-out":
+        yield own.say("guarantee.lists")
+    if (both := next((row for row in card["meaning"] if row["units"] == BOTH), None)) is not None:
+        odds = own.decimal(say_odds(both["epsilon"]).removeprefix("× "))
+        yield own.say("guarantee.mutual_huge" if both["epsilon"] > HUGE else "guarantee.mutual", odds=odds)
+
+
+def called(tables: Sequence[str]) -> str:
+    """Return tables by what they count, for people."""
+    return ", ".join(table.removeprefix(MARGIN).replace(".", " ") for table in tables)
+
+
+def counted(card: Mapping[str, Any], own: Language) -> tuple[Markup | None, list[Markup]]:
+    """Return what the counts are of, and what makes them smaller than the numbers in the table."""
+    rules, entity = card.get("counted"), card["unit"]["entity"]
+    if rules is None:
+        return None, []
+    most, group = rules.get("limit"), (card.get("data", {}).get("columns") or {}).get("group")
+    noun, several, one = _COUNTED[rules["what"]]
+    told = [own.say("counted.distinct", entity=entity)] if rules.get("distinct") else []
+    if most is not None:
+        told.append(own.say(one if most == 1 else several, number=most, entity=entity))
+    if "projected" in rules:
+        told.append(own.say("counted.projected", number=rules["projected"]))
+    if rules.get("dropped"):
+        told.append(own.say("counted.dropped"))
+    if rules["what"] == "groups" and group:
+        return own.say("counted.groups_named", name=group), told
+    return own.say(noun, entity=entity), told
+
+
+def tolerance(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield the sentence on delta, if there is one."""
+    if delta := card["loss"].get("delta"):
+        yield own.say("sure.protected_delta", delta=own.decimal(power(plain(Fraction(delta["exact"])))))
+
+
+def protection(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield how well: the factor, its tolerance, and the measure that experts ask for."""
+    yield guarantee(card, own, "sure.protected")
+    yield from tolerance(card, own)
+    yield from exceptions(card, own)
+    yield own.say("guarantee.epsilon", epsilon=own.decimal(say_epsilon(float(card["loss"]["epsilon"]["value"]))))

@@ -1,0 +1,349 @@
+"""The studio as a web application: which address shows which page, and what becomes of a form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from treetop.addons.site import SITE
+from treetop.addons.studio import look
+from treetop.addons.studio.bench import Bench, NoPlan
+from treetop.addons.studio.folder import is_site
+from treetop.addons.studio.forms import Form, Upload, read_form
+from treetop.addons.studio.guard import Guard
+from treetop.addons.studio.state import Stale
+from treetop.addons.studio.steps import accuracy, explore, hierarchy, protected, publish, release, review, table
+from treetop.errors import TreetopError, visible
+from treetop.release.folder import PAGE as CARD_PAGE
+
+STEPS: Mapping[str, ModuleType] = {
+    "table": table,
+    "hierarchy": hierarchy,
+    "protected": protected,
+    "accuracy": accuracy,
+    "review": review,
+    "release": release,
+    "explore": explore,
+    "publish": publish,
+}
+_PLAIN = {"card.html", "index.html", "map.html"}
+_PIECE = 1 << 16
+_HIDDEN = ("seen", "do", "column")
+T = TypeVar("T")
+
+
+def make_app(bench: Bench, hosts: tuple[str, ...]) -> ASGIApp:
+    """Return the application for a bench, reached by these hosts only."""
+    room, shelf = bench.keys.room, bench.keys.shelf
+    pages = _Pages(bench)
+    routes = [
+        Route(f"{room}/", pages.home),
+        Route(f"{room}/studio.css", lambda _: Response(look.style(), media_type="text/css")),
+        Route(f"{room}/studio.js", lambda _: Response(look.script(), media_type="text/javascript")),
+        Route(f"{room}/icon.svg", lambda _: Response(look.ICON, media_type="image/svg+xml")),
+        Route(f"{room}/upload", pages.upload, methods=["POST"]),
+        Route(f"{room}/matched", pages.matched, methods=["POST"]),
+        Route(f"{room}/look", pages.look, methods=["POST"]),
+        Route(f"{room}/example", pages.example, methods=["POST"]),
+        Route(f"{room}/progress", pages.progress),
+        Route(f"{room}/download", pages.download),
+        Route(f"{room}/open", pages.open_plan, methods=["POST"]),
+        Route(f"{room}/{{step}}", pages.step, methods=["GET", "POST"]),
+        Route(f"{shelf}/map/{{name:path}}", pages.shown_map),
+        Route(f"{shelf}/card/{{name:path}}", pages.shown_card),
+        Route(f"{shelf}/site/{{name:path}}", pages.shown_site),
+    ]
+    app = Starlette(routes=routes, exception_handlers={404: _nowhere, 500: _broken})
+    return Guard(app, bench.keys, hosts)
+
+
+async def _nowhere(_: Request, __: Exception) -> Response:
+    return PlainTextResponse("There is no such page in the studio.\n", 404)
+
+
+async def _broken(_: Request, problem: Exception) -> Response:
+    # What it says may hold something private: its kind is enough to report it.
+    return PlainTextResponse(
+        f"Something went wrong that should not: {type(problem).__name__}. Nothing was lost; please report it.\n", 500
+    )
+
+
+class _Pages:
+    """The pages of one bench."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.asked: dict[str, int] = {}
+        """How often each part of a page was asked for."""
+
+    async def home(self, _: Request) -> Response:
+        """Go to the first step that is not done."""
+        done = await self._away(self._done)
+        first = next((step for step in STEPS if not done.get(step)), "explore")
+        return RedirectResponse(f"{self.bench.keys.room}/{first}", 303)
+
+    async def step(self, request: Request) -> Response:
+        """Show a step, or do what its form says."""
+        name = request.path_params["step"]
+        if name not in STEPS:
+            return PlainTextResponse("There is no such page in the studio.\n", 404)
+        if request.method == "POST":
+            form = await _form(request)
+            if isinstance(form, Response):
+                return form
+            return await self._away(self._act, name, form)
+        return await self._away(self._show, name, Form(list(request.query_params.multi_items())))
+
+    def _act(self, name: str, form: Form) -> Response:
+        module = STEPS[name]
+        if not hasattr(module, "act"):
+            return self._show(name, form)
+        try:
+            with self.bench.lock:
+                done = module.act(self.bench, form)
+        except NoPlan as problem:
+            return self._say(str(problem), "table")
+        except TreetopError as problem:
+            # What was typed stays; a plan that has changed is shown as it is now, and what was typed beside it.
+            if isinstance(problem, Stale):
+                return self._show(name, Form(), str(problem), 409, typed=form)
+            return self._show(name, form, str(problem), 422)
+        except (OSError, MemoryError) as problem:
+            return self._show(name, form, _of_the_system(problem), 422)
+        return self._say(done.said, done.to)
+
+    def _say(self, text: str, to: str) -> Response:
+        if text:
+            self.bench.notices = [*self.bench.notices[-4:], text]
+        return RedirectResponse(f"{self.bench.keys.room}/{to}", 303)
+
+    def _show(
+        self, name: str, entered: Form, problem: str | None = None, status: int = 200, typed: Form | None = None
+    ) -> Response:
+        told = {"typed": [] if typed is None else [pair for pair in typed.pairs if pair[0] not in _HIDDEN and pair[1]]}
+        try:
+            values, page = STEPS[name].show(self.bench, entered), f"{name}.html"
+        except NoPlan as missing:
+            return self._say(str(missing), "table")
+        except (TreetopError, OSError, MemoryError) as trouble:
+            said = str(trouble) if isinstance(trouble, TreetopError) else _of_the_system(trouble)
+            values, page, problem, status = {}, "problem.html", problem or said, 422 if status == 200 else status
+        return HTMLResponse(look.render(page, self._common(name, problem) | told | values), status)
+
+    def _common(self, name: str, problem: str | None) -> dict[str, Any]:
+        bench = self.bench
+        said, bench.notices = bench.notices, []
+        steps = list(look.STEPS)
+        at = steps.index(name)
+        return {
+            "step": name,
+            "title": look.STEPS[name],
+            "steps": look.STEPS,
+            "number": at + 1,
+            "after": steps[at + 1] if at + 1 < len(steps) else None,
+            "done": self._done(),
+            "folder": bench.folder.path.name or str(bench.folder.path),
+            "plan_name": bench.plan_name,
+            "has_plan": bench.has_plan,
+            "plans": [one.name for one in bench.folder.files((".toml",))],
+            "seen": bench.plan().version if bench.has_plan else "",
+            "said": said,
+            "problem": None if problem is None else visible(problem),
+            "shelf": bench.keys.shelf,
+            "running": bench.job is not None and bench.job.state == "running",
+        }
+
+    def _done(self) -> dict[str, bool]:
+        """Tell which steps are done, as far as that is seen at once."""
+        bench = self.bench
+        if not bench.has_plan:
+            return {}
+        try:
+            plan = bench.plan()
+            attributes, unit, loss = (plan.get(name, default={}) for name in ("attributes", "unit", "loss"))
+        except TreetopError:
+            return {"table": True}
+        listed = [any(key in own for key in ("hierarchy", "values", "same_as")) for own in attributes.values()]
+        other = plan.kind is not None  # whose questions are others, and answered in an editor
+        answered = bool(unit) if other else all(key in unit for key in ("entity", "contributions", "neighbours"))
+        has_loss = "epsilon" in loss or "rho" in loss
+        releases = bool(bench.folder.releases())
+        return {
+            "table": True,
+            "hierarchy": (bool(listed) or other) and all(listed),
+            "protected": answered,
+            "accuracy": has_loss,
+            "review": releases,
+            "release": releases,
+            "explore": bool(bench.folder.sites()),
+            "publish": bool(bench.folder.sites()),
+        }
+
+    async def upload(self, request: Request) -> Response:
+        """Take a file into the folder."""
+        try:
+            upload = Upload(self.bench.folder, request.headers.get("content-type", ""))
+            path = await upload.save(request.stream())
+        except (TreetopError, ClientDisconnect) as problem:
+            text = str(problem) or "The upload was broken off: send the file again"
+            return await self._away(self._show, "table", Form(), text, 422)
+        return self._say(f"{path.name} is in the folder now.", "table")
+
+    async def open_plan(self, request: Request) -> Response:
+        """Look at another plan file of the folder."""
+        form = await _form(request)
+        if isinstance(form, Response):
+            return form
+        if form.get("plan") in [one.name for one in self.bench.folder.files((".toml",))]:
+            self.bench.plan_name = form.get("plan")
+        return RedirectResponse(f"{self.bench.keys.room}/", 303)
+
+    async def matched(self, request: Request) -> Response:
+        """Count matching codes for what is on the form, saved or not."""
+        return await self._part(
+            request, "matched.html", lambda form: {"matched": table.matched(self.bench, self.bench.plan(), form)}
+        )
+
+    async def look(self, request: Request) -> Response:
+        """Show errors and the twin for what is on the form, saved or not."""
+        return await self._part(
+            request, "look.html", lambda form: {"look": accuracy.look(self.bench, self.bench.plan(), form)}
+        )
+
+    async def example(self, request: Request) -> Response:
+        """Say what somebody with ten records gets, for what is on the form."""
+        names = ("entity", "contributions", "neighbours", "id")
+        return await self._part(
+            request,
+            "example.html",
+            lambda form: {"example": protected.example({name: form.get(name) for name in names})},
+        )
+
+    async def _part(self, request: Request, name: str, make: Callable[[Form], dict[str, Any]]) -> Response:
+        form = await _form(request)
+        if isinstance(form, Response):
+            return form
+
+        self.asked[name] = turn = self.asked.get(name, 0) + 1
+
+        def made() -> Response:
+            try:
+                with self.bench.lock:
+                    if turn != self.asked[name]:  # while it waited another was asked, and that one counts
+                        return Response(status_code=204)
+                    return HTMLResponse(look.render(name, make(form)))
+            except TreetopError as problem:
+                return HTMLResponse(look.render("trouble.html", {"trouble": visible(str(problem))}), 422)
+
+        return await self._away(made)
+
+    async def progress(self, _: Request) -> Response:
+        """Tell how far the release has come."""
+        job = self.bench.job
+        return JSONResponse({"state": "none"} if job is None else release.progress(job))
+
+    async def download(self, request: Request) -> Response:
+        """Give a file that is made of a release."""
+        asked = request.query_params
+        room = TemporaryDirectory()
+        try:
+            path = await self._away(
+                explore.download, self.bench, asked.get("release", ""), asked.get("to", ""), Path(room.name)
+            )
+        except TreetopError as problem:
+            room.cleanup()
+            form = Form(list(asked.multi_items()))
+            return await self._away(self._show, "explore", form, str(problem), 422)
+        return self._file(path, room)
+
+    async def shown_map(self, request: Request) -> Response:
+        """Show the map of a release, in its sandbox."""
+        try:
+            page = await self._away(explore.find_map, self.bench, request.path_params["name"])
+        except TreetopError:
+            page = None
+        return PlainTextResponse("There is no map.\n", 404) if page is None else HTMLResponse(page)
+
+    async def shown_card(self, request: Request) -> Response:
+        """Show the card of a release, in its sandbox."""
+        try:
+            path = self.bench.folder.find(
+                self.bench.folder.name_of(self.bench.folder.release(request.path_params["name"]) / CARD_PAGE)
+            )
+        except TreetopError:
+            return PlainTextResponse("There is no such card.\n", 404)
+        return self._page(path)
+
+    async def shown_site(self, request: Request) -> Response:
+        """Show a page of a site, or give a file of it; only what a site holds."""
+        name, _, file = request.path_params["name"].rpartition("/")
+        try:
+            path = self.bench.folder.find(f"{name}/{file}")
+        except TreetopError:
+            path = Path()
+        if file not in SITE.files or not is_site(path.parent) or not path.is_file():
+            return PlainTextResponse("There is no such page.\n", 404)
+        return self._page(path) if file in _PLAIN else self._file(path)
+
+    def _page(self, path: Path) -> Response:
+        return HTMLResponse(path.read_bytes())
+
+    def _file(self, path: Path, room: TemporaryDirectory[str] | None = None) -> Response:
+        """Give a file to be saved, piece by piece; the room that it was made in goes with it."""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                with path.open("rb") as stream:
+                    while piece := await self._away(stream.read, _PIECE):
+                        yield piece
+            finally:
+                if room is not None:
+                    room.cleanup()
+
+        headers = {"Content-Disposition": f'attachment; filename="{path.name}"'}
+        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+
+    async def _away(self, act: Callable[..., T], *arguments: Any) -> T:
+        """Do something that takes its time in one of the studio's own threads."""
+        return await asyncio.get_running_loop().run_in_executor(self.bench.pool, partial(act, *arguments))
+
+
+def _of_the_system(problem: OSError | MemoryError) -> str:
+    """Say what the system refused, as the command line does."""
+    if isinstance(problem, MemoryError):
+        return "There is not enough memory for this: close other programs, and try again"
+    where = f"{problem.filename}: " if problem.filename else ""
+    return f"{where}{problem.strerror or problem}"
+
+
+async def _form(request: Request) -> Form | Response:
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return PlainTextResponse("The studio takes plain forms.\n", 415)
+    try:
+        return await read_form(request.stream())
+    except (TreetopError, ValueError, ClientDisconnect) as problem:
+        return PlainTextResponse(f"{problem}\n", 413)
+
+
+def address(bench: Bench, host: str) -> str:
+    """Return the link that opens the studio once."""
+    return f"http://{host}/?token={quote(bench.keys.token or '')}"

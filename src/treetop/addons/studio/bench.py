@@ -1,0 +1,181 @@
+"""What one studio works on: its folder, the plan file that is open, the ledger, and the release that is running."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from treetop.addons.studio.folder import LEDGERS, PLANS, Folder
+from treetop.addons.studio.guard import Keys
+from treetop.addons.studio.job import Job
+from treetop.addons.studio.state import PlanText
+from treetop.advice.made_up import MadeUp, made_up
+from treetop.domain.spine import Spine
+from treetop.errors import DataError, LedgerError, PlanError, PlanFileError, TreetopError, visible
+from treetop.inspection import Inspection, inspect_table
+from treetop.io.source import Source
+from treetop.ledger import Ledger
+from treetop.release.release import Release
+
+T = TypeVar("T")
+PLAN = "plan.toml"
+_KEPT = 8
+_THREADS = 4
+
+
+class NoPlan(TreetopError):
+    """There is no plan file yet."""
+
+
+class Bench:
+    """The state that is not in files: which plan is looked at, and what runs."""
+
+    def __init__(self, folder: str | Path, plan: str | None = None, keys: Keys | None = None) -> None:
+        self.folder = Folder(folder)
+        self.keys = keys or Keys()
+        self.lock = threading.RLock()
+        self.pool = ThreadPoolExecutor(_THREADS, "studio")
+        self.job: Job | None = None
+        self.notices: list[str] = []
+        """What the next page says once."""
+        self.ledger_name: str | None = None
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self.plan_name = self._first_plan() if plan is None else plan
+        self.folder.find(self.plan_name, PlanFileError)
+
+    def _first_plan(self) -> str:
+        found = [one.name for one in self.folder.files(PLANS)]
+        return PLAN if PLAN in found or not found else found[0]
+
+    @property
+    def plan_path(self) -> Path:
+        """Where the plan file is, or will be."""
+        return self.folder.find(self.plan_name, PlanFileError)
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether there is a plan file."""
+        return self.plan_path.is_file()
+
+    def plan(self) -> PlanText:
+        """Return the plan file as it is now."""
+        if not self.has_plan:
+            raise NoPlan("There is no plan yet: choose a table first")
+        return PlanText.read(self.plan_path, self.folder)
+
+    def ledgers(self) -> list[str]:
+        """List the ledgers of the folder."""
+        return [one.name for one in self.folder.files(LEDGERS)]
+
+    def ledger(self) -> Ledger | None:
+        """Return the ledger that is used: the one that was chosen, or the only one."""
+        names = self.ledgers()
+        name = self.ledger_name if self.ledger_name in names else names[0] if len(names) == 1 else None
+        return None if name is None else Ledger.open(self.folder.file(name))
+
+    def source(self, plan: PlanText) -> Source:
+        """Return the private table of a plan as it is read, prepared as the plan says."""
+        file = plan.sketch
+        if file.source is None:
+            raise PlanError("The plan names no table: choose one")
+        refuse_database(file.source)
+        if file.graph is not None or file.groups is not None:
+            raise PlanError(
+                "The studio prepares tables of records. This plan counts a graph, or groups: change it in an editor; "
+                "review, release and everything after it work here"
+            )
+        table = file.table(file.source)
+        if not isinstance(table, Source):
+            raise PlanError("The table of this plan cannot be shown here: look at it with treetop inspect")
+        return table
+
+    def inspect(self, source: Source, hierarchies: tuple[str, ...] = (), count: str | None = None) -> Inspection:
+        """Inspect the private table; the last few inspections are kept in memory while nothing changes."""
+        files = [Path(str(source.location)), *(self.folder.file(one) for one in hierarchies)]
+        key = ("inspect", repr(vars(source)), tuple(map(_stamp, files)), count)
+        return self.kept(key, lambda: inspect_table(source, files[1:] or None, count))
+
+    def twin(self, spine: Spine, total: int) -> MadeUp:
+        """Return the made-up twin of a spine."""
+        return self.kept(("twin", spine.digest, total), lambda: made_up(spine, total))
+
+    def release(self, name: str) -> Release:
+        """Load a release below the folder."""
+        path = self.folder.release(name)
+        return self.kept(("release", str(path), _stamp(path / "card.json")), lambda: Release.load(path))
+
+    def kept(self, key: Any, make: Callable[[], T]) -> T:
+        """Return what was made before for a key, or make it; only the last few are kept."""
+        with self.lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            found: T = self._kept[key]
+            return found
+
+    def start(self, job: Job) -> None:
+        """Start a release, unless one runs."""
+        with self.lock:
+            if self.job is not None and self.job.state == "running":
+                raise PlanError("A release is running: wait for it, or cancel it")
+            self.job = job.start()
+
+    def open(self) -> None:
+        """Start all threads that pages are made in."""
+        together = threading.Barrier(_THREADS + 1)
+        for _ in range(_THREADS):
+            self.pool.submit(together.wait)
+        together.wait()
+
+    def close(self) -> None:
+        """End what runs: a release that is not being put in its place leaves nothing."""
+        if self.job is not None:
+            self.job.cancel()
+            self.job.wait()
+        self.pool.shutdown(cancel_futures=True)
+
+    def choose_ledger(self, name: str) -> None:
+        """Use another ledger of the folder."""
+        if name not in self.ledgers():
+            raise LedgerError(f"{name}: is not a ledger of this folder: choose one that is listed")
+        self.ledger_name = name
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        about = path.stat()
+    except (OSError, ValueError):
+        return str(path), 0, 0
+    return str(path), about.st_mtime_ns, about.st_size
+
+
+def refuse_database(source: str) -> None:
+    """Refuse to show what is no file of the folder."""
+    if "://" in source:
+        raise DataError(
+            "The table is in a database: look at it with treetop inspect, and prepare it in an editor. Review, release "
+            "and everything after it work here"
+        )
+
+
+class Telling(logging.Handler):
+    """Brings what the package logs to the page, and nowhere else: it may tell of private data."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(logging.WARNING)
+        self.bench = bench
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message for the steward."""
+        job, text = self.bench.job, visible(record.getMessage())
+        if job is not None and job.state == "running":
+            job.told.append(text)
+        elif text not in self.bench.notices:
+            self.bench.notices = [*self.bench.notices[-4:], text]

@@ -1,0 +1,343 @@
+"""The plan file as the state: read anew for every page, changed field by field, never overwritten blindly."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from hashlib import sha256
+from itertools import zip_longest
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from treetop.addons.studio.folder import Folder
+from treetop.domain.spine import BELOW, TIMES
+from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
+from treetop.plan.fields import DEGREES, GROUPS
+from treetop.plan.file import PlanFile, family_of, named_files, parse_plan, plan_text
+from treetop.plan.file.describe import value as written
+from treetop.plan.file.edit import Changes, changed, parsed
+
+_STAND_INS: Mapping[str, Mapping[str, Any]] = {
+    "unit": {"entity": "record", "contributions": 1, "neighbours": "replace"},
+    "loss": {"epsilon": Decimal(1), "delta": Decimal("1e-8")},
+}
+"""What stands in for questions that are still open, so that hierarchies and codes can be shown before."""
+
+_EDITOR = "in an editor: no page of the studio has a control for it"
+_CONTROLS: Mapping[str, str] = {
+    "attributes": "in step 2 (Hierarchy), under “Attributes of the plan”",
+    "spine": "in step 2 (Hierarchy), by “Order the levels anew”",
+    "unit": "in step 3 (Who is protected)",
+    "loss": "in step 4 (How accurate), or in an editor if it is about split, accounting or noise",
+    "release": "in step 4 (How accurate), or in an editor if it is about intervals",
+    "data": "in step 1 (Table), under “Prepare it”",
+    "data.source": "in step 1 (Table), by “Take another table”",
+    "data.unknown": "in step 2 (Hierarchy), under “Codes that match”",
+}
+"""By section or field of the plan file, the control that changes it."""
+
+
+def control_for(field: str) -> str:
+    """Return where a field of the plan file can be changed, as a sentence goes on."""
+    return _CONTROLS.get(field) or _CONTROLS.get(field.partition(".")[0]) or _EDITOR
+
+
+class Stale(TreetopError):
+    """The plan file was changed by somebody else since a page was shown."""
+
+
+@dataclass(frozen=True)
+class PlanText:
+    """A plan file as it is on disk now."""
+
+    path: Path
+    """Where it is."""
+    text: str
+    """What it says, word for word."""
+    folder: Folder
+    """The studio's folder: a plan that names files outside it is not read."""
+
+    @staticmethod
+    def read(path: Path, folder: Folder) -> PlanText:
+        """Read it."""
+        return PlanText(path, plan_text(path), folder)
+
+    def with_text(self, text: str) -> PlanText:
+        """Return the same file with another text, which is not written."""
+        return PlanText(self.path, text, self.folder)
+
+    @property
+    def version(self) -> str:
+        """What tells this text from any other."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """What it says, as plain values."""
+        return parsed(self.text, self.path.name)
+
+    def get(self, *names: str, default: Any = None) -> Any:
+        """Return one field."""
+        inner: Any = self.values
+        for name in names:
+            if not isinstance(inner, Mapping) or name not in inner:
+                return default
+            inner = inner[name]
+        return inner
+
+    @property
+    def kind(self) -> str | None:
+        """What a plan counts whose table the studio does not prepare; None for a table of records."""
+        family = family_of(self.values)
+        if family == GROUPS:
+            return "group sizes"
+        if family == DEGREES:
+            return "the degrees of a graph"
+        return "a graph" if "graph" in self.values else None
+
+    def refuse_other_kinds(self) -> None:
+        """Refuse to change what only plans for tables of records have."""
+        if self.kind is not None:
+            raise PlanFileError(
+                f"This plan counts {self.kind}: what this page changes is not for it. Change {self.path.name} in an "
+                "editor"
+            )
+
+    def location(self, name: str) -> str | Path:
+        """Return where a file is that the plan names: its path, or its URL if it is in a database."""
+        return name if "://" in name or name.strip() == "-" else self.path.parent / name
+
+    def refuse_outside(self, only: str | None = None) -> None:
+        """Refuse a plan that names a file outside the studio's folder, in one field or in any, before reading it."""
+        for field, name in named_files(self.values):
+            if only is not None and field != only:
+                continue
+            try:
+                self.folder.contain(self.location(name))
+            except DataError as problem:
+                raise PlanFileError(
+                    f"{self.path.name}: [{field}] names {name!r}, which {problem}. Copy it into the folder, and "
+                    f"change the plan {control_for(field)}"
+                ) from problem
+
+    def _parse(self, text: str) -> PlanFile:
+        """Read a text of the plan; the only place of the studio that does."""
+        self.refuse_outside()
+        return parse_plan(text, self.path)
+
+    @cached_property
+    def _read(self) -> PlanFile | IncompletePlan:
+        try:
+            return self._parse(self.text)
+        except IncompletePlan as problem:
+            return problem
+
+    @cached_property
+    def whole(self) -> PlanFile | None:
+        """The plan, where nothing is left open; None otherwise."""
+        return self._read if isinstance(self._read, PlanFile) else None
+
+    @cached_property
+    def open(self) -> str | None:
+        """What is still asked; None where nothing is."""
+        return str(self._read) if isinstance(self._read, IncompletePlan) else None
+
+    @cached_property
+    def sketch(self) -> PlanFile:
+        """The plan, with something in the place of who is protected and of the loss where these are left open."""
+        if isinstance(self._read, PlanFile):
+            return self._read
+        if self.kind is not None:  # whose questions are others
+            raise self._read
+        stated = {name: self.values.get(name, {}) for name in _STAND_INS}
+        lacking: dict[tuple[tuple[str, ...], str], Any] = {
+            ((section,), field): value
+            for section, values in _STAND_INS.items()
+            for field, value in values.items()
+            if field not in stated[section] and not (section == "loss" and "rho" in stated[section])
+        }
+        if "epsilon" in stated["loss"]:  # without a delta it is a pure one
+            lacking.pop((("loss",), "delta"), None)
+        return self._parse(changed(self.text, lacking, self.path.name))
+
+    @cached_property
+    def problem(self) -> TreetopError | None:
+        """Why the plan does not read, apart from open questions; None if it does."""
+        try:
+            _ = self.sketch.prepare
+        except IncompletePlan:
+            return None
+        except TreetopError as problem:
+            return problem
+        return None
+
+    def changed(self, changes: Changes) -> str:
+        """Return the text with some fields changed; one that says the same already stays as it is written."""
+        differing = {
+            (section, name): item
+            for (section, name), item in changes.items()
+            if not _same(item, self.get(*section, name))
+        }
+        return changed(self.text, differing, self.path.name) if differing else self.text
+
+    def change(self, changes: Changes, seen: str) -> PlanText:
+        """Write some fields, and return what is there then; `seen` is the version that the page was made of."""
+        return self.replace(self.changed(changes), seen)
+
+    def replace(self, text: str, seen: str) -> PlanText:
+        """Write another text.
+
+        Raises:
+            Stale: The file is no longer the one that the page was made of.
+            PlanFileError: The plan would not read, and did before, or for the same reason. Nothing is written.
+        """
+        if seen != self.version:
+            raise Stale(
+                f"{self.path.name} was changed since this page was shown, in another tab or in an editor. Nothing was "
+                "overwritten: what the file says now is below. Look at it, and save again"
+            )
+        after = self.with_text(text)
+        if text == self.text:
+            return after
+        if after.problem is not None and (self.problem is None or str(self.problem) == str(after.problem)):
+            found = re.search(r"\[([\w.]+)", str(after.problem))
+            raise PlanFileError(
+                f"Nothing was saved, because {self.path.name} would not read: {after.problem}.\nMend it "
+                f"{control_for(found[1] if found else '')}"
+            )
+        write(self.path, text)
+        return after
+
+
+def _same(item: Any, stated: Any) -> bool:
+    """Whether a field that would be written says what it says already."""
+    if item is None:
+        return stated is None
+    return bool(tomllib.loads(f"x = {written(item)}", parse_float=Decimal)["x"] == stated)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    try:
+        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".plan-", delete=False) as draft:
+            draft.write(text)
+        try:
+            if path.exists():
+                shutil.copymode(path, draft.name)
+            Path(draft.name).replace(path)
+        except BaseException:
+            Path(draft.name).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise PlanFileError(f"{path.name}: cannot be written: {problem.strerror or problem}") from problem
+
+
+# The order of the spine, kept in step with the attributes of a plan when these change.
+
+SPINE = ("spine",)
+_ENDS = {"origin", "destination"}
+_ANY = "bottom-up"
+_FLAT = "value"
+"""The level of a plain list of values."""
+
+
+def spine_changes(values: Mapping[str, Any], anew: bool = False) -> Changes:
+    """Return the fields that must change so that the spine fits the attributes.
+
+    Args:
+        values: The plan file's values, with the attributes as they are to be.
+        anew: Whether to leave the order that is stated aside.
+    """
+    attributes, spine = values.get("attributes", {}), values.get("spine", {})
+    if len(attributes) < 2:
+        return {(SPINE, name): None for name in ("order", "margins") if name in spine}
+    order = None if anew else spine.get("order")
+    if isinstance(order, str) and (order == _ANY or set(attributes) == _ENDS):
+        return {}
+    changes: dict[tuple[tuple[str, ...], str], Any] = {}
+    names = list(attributes)
+    if order == "destination-first" and set(names) >= _ENDS:  # which stays the more accurate one
+        first, second = sorted((names.index("origin"), names.index("destination")))
+        names[first], names[second] = "destination", "origin"
+    levels = {name: level_names(name, attributes) for name in names}
+    wanted = _kept(order, levels) if isinstance(order, list) else default_order(levels)
+    if wanted != order:
+        changes[SPINE, "order"] = wanted
+    if isinstance(margins := spine.get("margins"), list):
+        left = [one for one in margins if all(_is_level(token, levels) for token in _tokens(one))]
+        if left != margins:
+            changes[SPINE, "margins"] = left or "none"
+    return changes
+
+
+def level_names(name: str, attributes: Mapping[str, Any]) -> list[str] | None:
+    """Return the levels of an attribute, coarse to fine; None if its list of codes is still open."""
+    own = attributes[name]
+    if (twin := own.get("same_as")) in attributes and twin != name:
+        return level_names(twin, {**attributes, name: {}})
+    if "levels" in own and ("hierarchy" in own or "values" in own):
+        return list(own["levels"])
+    return [_FLAT] if "values" in own else None
+
+
+def default_order(levels: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """Return all levels, coarse ones of all attributes before fine ones, as a draft has them."""
+    deep = zip_longest(*(_splits(name, own) for name, own in levels.items()))
+    return [split for splits in deep for split in splits if split is not None]
+
+
+def _splits(name: str, levels: Sequence[str] | None) -> list[str]:
+    return [name] if levels is None or list(levels) == [_FLAT] else [f"{name}.{level}" for level in levels]
+
+
+def _kept(order: list[str], levels: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """Return an order with the steps of attributes that have other levels now replaced, and those of others as is."""
+    stale = [name for name in levels if not _fits(name, order, levels[name])]
+    kept: list[str] = []
+    for step in order:
+        chains = [chain for chain in _chains(step) if chain.partition(".")[0].strip() in levels]
+        left = [chain for chain in chains if chain.partition(".")[0].strip() not in stale]
+        if left:
+            kept.append(TIMES.join(left) if len(left) < len(_chains(step)) else step)
+        for name in stale:
+            if any(chain.partition(".")[0].strip() == name for chain in chains):
+                placed = sum(split in kept for split in _splits(name, levels[name]))
+                kept += _splits(name, levels[name])[placed : placed + 1]
+    for name in stale:
+        kept += [split for split in _splits(name, levels[name]) if split not in kept]
+    return kept
+
+
+def _fits(name: str, order: list[str], levels: Sequence[str] | None) -> bool:
+    """Whether the levels of an attribute that an order has are some of its own, from coarse to fine."""
+    tokens = [token for step in order for token in _tokens(step)]
+    stated = [token.partition(".")[2] for token in tokens if token.partition(".")[0] == name]
+    if levels is None:
+        return bool(stated)
+    if stated == [""]:
+        return len(levels) == 1
+    rest = iter(levels)
+    return bool(stated) and all(level in rest for level in stated)
+
+
+def _is_level(token: str, levels: Mapping[str, Sequence[str] | None]) -> bool:
+    """Whether a margin names an attribute, or one of its levels, that there is."""
+    name, _, level = token.partition(".")
+    if name not in levels:
+        return False
+    known = levels[name]
+    return known is None or not level or level in known
+
+
+def _chains(step: str) -> list[str]:
+    return [chain.strip() for chain in step.split(TIMES.strip())]
+
+
+def _tokens(step: str) -> list[str]:
+    return [token.strip() for chain in _chains(step) for token in chain.split(BELOW.strip())]

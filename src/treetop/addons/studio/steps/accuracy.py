@@ -1,0 +1,182 @@
+"""Step 4: how accurate. Epsilon and the error that one can accept move each other; a made-up twin shows both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from treetop._util.numbers import plain
+from treetop.addons.studio.bench import Bench
+from treetop.addons.studio.forms import Form
+from treetop.addons.studio.state import PlanText
+from treetop.addons.studio.steps import Done
+from treetop.addons.studio.twin_map import draw
+from treetop.advice.advise import advise, at_epsilon, epsilon_for
+from treetop.advice.fill_in import filled_in
+from treetop.advice.made_up import MOST, Row, try_out
+from treetop.card.meaning import meaning, say_epsilon, say_odds
+from treetop.errors import PlanError, PlanFileError, TreetopError
+from treetop.plan.file import PlanFile
+from treetop.plan.plan import Plan
+from treetop.privacy import Loss
+
+LOSS = ("loss",)
+STEPS = 60
+"""The slider has so many steps from the least to the largest epsilon, each by the same factor."""
+LEAST, LARGEST = 0.01, 10.0
+TOTAL = 100_000
+ROWS = 10
+
+
+def show(bench: Bench, entered: Form) -> dict[str, Any]:
+    """Return what the page shows."""
+    plan = bench.plan()
+    values: dict[str, Any] = {"trouble": None, "look": None, "stated": plan.get("loss", default={}) != {}}
+    try:
+        values["look"] = look(bench, plan, Form())
+    except TreetopError as problem:
+        return values | {"trouble": str(problem)}
+    if entered:  # what was typed was refused: it stays, beside the errors of what is saved
+        typed = ("epsilon", "delta", "error", "total", "resolve", "level")
+        values["look"] |= {name: entered.get(name) for name in typed if name in entered}
+    return values
+
+
+def act(bench: Bench, form: Form) -> Done:
+    """Write epsilon and delta or, where an error decides, the epsilon that it takes."""
+    plan = bench.plan()
+    file = plan.sketch
+    file.plan.refuse_unless_top_down()
+    chosen = _chosen(file.plan, form)
+    changes: dict[tuple[tuple[str, ...], str], Any] = {
+        (LOSS, "epsilon"): chosen.loss.epsilon,
+        (LOSS, "delta"): chosen.loss.delta,
+        (("release",), "resolve"): {"fdr": Decimal("0.05")} if form.get("resolve") == "fdr" else None,
+    }
+    stated = plan.get("release", "resolve", default="full")
+    if form.get("resolve") == "keep" or (form.get("resolve") != "fdr" and stated == "full"):
+        changes.pop((("release",), "resolve"))
+    text = plan.changed(changes)
+    if form.get("by") == "split":  # what the level needs decides the shares, too
+        told = [f"{form.get('level')}={form.whole('error', 'The error')}"]
+        answer = advise(replace(file, plan=chosen), told)
+        text = filled_in(text, answer.plan, plan.path.name)
+    plan.replace(text, form.get("seen"))
+    return Done("accuracy", f"Saved to {plan.path.name}.")
+
+
+def look(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
+    """Return the errors of every table at the loss that is looked at, and the made-up twin at it."""
+    file = plan.sketch
+    file.plan.refuse_unless_top_down()
+    chosen = _chosen(file.plan, entered)
+    accuracy = chosen.accuracy()
+    measured = [row for row in accuracy.rows if row.share]
+    finest = [row for row in accuracy.levels if row.share]
+    level = entered.get("level") or (finest[-1].name if finest else "")
+    if level not in [row.name for row in measured]:
+        level = measured[-1].name if measured else ""
+    margin = next((row.margin for row in measured if row.name == level), 0)
+    total = entered.whole("total", "The number of made-up records") if entered.get("total") else TOTAL
+    epsilon = float(chosen.loss.epsilon or 0)
+    spine_level = level if level in [one.name for one in accuracy.levels] else (finest[-1].name if finest else None)
+    resolve = entered.get("resolve") or ("full" if chosen.resolve == "full" else "keep")
+    stated = plan.get("release", "resolve")
+    if resolve == "keep" and isinstance(stated, dict) and set(stated) == {"fdr"} and float(stated["fdr"]) == 0.05:
+        resolve = "fdr"
+    return {
+        "epsilon": plain(chosen.loss.epsilon) if chosen.loss.epsilon else None,
+        "position": position(epsilon) if epsilon else 0,
+        "steps": STEPS,
+        "delta": "" if chosen.loss.delta is None else plain(chosen.loss.delta),
+        "level": level,
+        "error": margin,
+        "levels": accuracy.levels,
+        "margins": accuracy.margins,
+        "measured": measured,
+        "widest": max((row.margin for row in measured), default=1),
+        "odds": [{"who": row["who"], "epsilon": say_epsilon(row["epsilon"]), "odds": say_odds(row["epsilon"])}
+                 for row in meaning(chosen)],
+        "resolve": resolve,
+        "total": min(total, MOST),
+        "twin": twin(bench, replace(file, plan=chosen), spine_level, total),
+        "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
+    }  # fmt: skip
+
+
+def _chosen(plan: Plan, entered: Form) -> Plan:
+    """Return the plan at the epsilon that was moved to, or at the one that an error takes."""
+    if plan.loss.epsilon is None:
+        if entered:
+            raise PlanFileError("The plan states its loss as rho: change it in an editor, or state epsilon there")
+        return plan
+    if "delta" in entered:
+        plan = _with_delta(plan, entered.get("delta"))
+    if entered.get("resolve") in ("full", "fdr"):
+        plan = replace(plan, resolve="full" if entered.get("resolve") == "full" else {"fdr": Decimal("0.05")})
+    if entered.get("by") in ("error", "split") and entered.get("error"):
+        return at_epsilon(plan, epsilon_for(plan, entered.get("level"), entered.whole("error", "The error")))
+    if entered.get("by") == "slider" and entered.get("slider"):
+        return at_epsilon(plan, epsilon_at(int(entered.whole("slider", "The slider")) - 1))
+    return at_epsilon(plan, number(entered.get("epsilon"), "Epsilon")) if entered.get("epsilon") else plan
+
+
+def _with_delta(plan: Plan, text: str) -> Plan:
+    delta = number(text, "Delta") if text else None
+    if delta == plan.loss.delta:
+        return plan
+    return replace(plan, loss=Loss(epsilon=plan.loss.epsilon, delta=delta))
+
+
+def number(text: str, what: str) -> Decimal:
+    """Read a positive number that was typed."""
+    try:
+        number = Decimal(text.replace(",", "."))
+    except InvalidOperation:
+        number = Decimal(0)
+    if not number.is_finite() or number <= 0:
+        raise PlanError(f"{what} is {text!r}: give a positive number, such as {'1e-8' if what == 'Delta' else '1'}")
+    return number
+
+
+def epsilon_at(position: int) -> Decimal:
+    """Return the epsilon at a position of the slider, to two digits."""
+    value = LEAST * (LARGEST / LEAST) ** (min(max(position, 0), STEPS) / STEPS)
+    return Decimal(f"{value:.2g}")
+
+
+def position(epsilon: float) -> int:
+    """Return the position of the slider that is nearest to an epsilon."""
+    return min(max(round(STEPS * math.log(epsilon / LEAST) / math.log(LARGEST / LEAST)), 0), STEPS)
+
+
+def twin(bench: Bench, file: PlanFile, level: str | None, total: int) -> dict[str, Any] | None:
+    """Release a made-up twin once, and return large and small counts as bars, and a map where places are known."""
+    if level is None:
+        return None
+    made = bench.twin(file.plan.spine, total)
+    tried = try_out(file.plan, made, level)
+    rows = tried.rows(ROWS)
+    top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1
+    return {
+        "rows": [{"row": row, "bar": _bar(row, top)} for row in rows],
+        "total": made.total,
+        "map": draw(file, tried),
+    }
+
+
+def _bar(row: Row, top: int) -> dict[str, float]:
+    """Return where the bar of a count stands, from 0 to 100: by square roots, so that small counts are seen as well."""
+
+    def at(count: int) -> float:
+        return round(100 * math.sqrt(max(count, 0) / top), 2)
+
+    lower, upper = (row.lower or 0, row.upper if row.upper is not None else row.released)
+    return {
+        "true": at(row.made_up),
+        "from": at(lower),
+        "wide": round(at(upper) - at(lower), 2),
+        "released": at(row.released),
+    }

@@ -1,0 +1,291 @@
+"""Step 1: the table. It is chosen or dropped, looked at, and prepared by rules that go into the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from treetop.addons.studio.bench import Bench, refuse_database
+from treetop.addons.studio.folder import TABLES, free
+from treetop.addons.studio.forms import Form
+from treetop.addons.studio.state import PlanText, write
+from treetop.addons.studio.steps import Done
+from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
+from treetop.inspection import Inspection
+from treetop.inspection.suggest import Matched, match_codes
+from treetop.io.source import Source
+from treetop.plan.file import draft_plan
+from treetop.plan.file.edit import Changes
+
+DATA = ("data",)
+READING = ("sheet", "delimiter", "encoding")
+"""How a file is read, where that is not seen by itself."""
+_LISTS = re.compile(r"[,\n]")
+_HEADERS: Mapping[str, bool | None] = {"auto": None, "yes": True, "no": False}
+
+
+def show(bench: Bench, entered: Form) -> dict[str, Any]:
+    """Return what the page shows."""
+    plan = bench.plan() if bench.has_plan else None
+    chosen = entered if entered.get("do") == "choose" else Form()
+    values: dict[str, Any] = {
+        "files": bench.folder.files(TABLES),
+        "choosing": {
+            "open": bool(chosen),
+            "table": chosen.get("table"),
+            "header": chosen.get("header", "auto"),
+            "names": chosen.get("names"),
+            **{name: chosen.get(name) for name in READING},
+            "plan": chosen.get("plan") or free(bench.folder, "plan", ".toml"),
+        },
+        "inspection": None,
+        "trouble": None,
+        "kind": None,
+    }
+    if plan is None:
+        return values
+    values |= {"source": plan.get("data", "source"), "kind": plan.kind, "reading": _stated_reading(plan)}
+    try:
+        inspection = bench.inspect(raw(bench, plan))
+        values |= _found(inspection, plan) | {"form": _form(plan, inspection, entered)}
+        values["matched"] = matched(bench, plan, entered if entered.get("do") == "prepare" else Form())
+    except TreetopError as problem:
+        values["trouble"] = str(problem)
+    return values
+
+
+def act(bench: Bench, form: Form) -> Done:
+    """Do what was asked for."""
+    if form.get("do") == "choose":
+        return _choose(bench, form)
+    plan = bench.plan()
+    plan.refuse_other_kinds()
+    if form.get("do") == "again":  # the way the table is read, where it could not be read at all
+        plan.change(_reading(form), form.get("seen"))
+        return Done("table", "Saved.")
+    plan.change(changes_of(form, plan), form.get("seen"))
+    return Done("table", f"Saved to {plan.path.name}.")
+
+
+def _choose(bench: Bench, form: Form) -> Done:
+    """Draft a plan file for a table."""
+    path = bench.folder.file(form.get("table"))
+    name = form.get("plan") or free(bench.folder, "plan", ".toml")
+    if not name.endswith(".toml"):
+        name += ".toml"
+    target = bench.folder.new(name, PlanFileError)
+    if target.exists():
+        raise PlanFileError(f"{name} exists already, and stays: give the new plan another name")
+    header = _HEADERS.get(form.get("header", "auto"))
+    how = {name: form.get(name) or None for name in READING}
+    source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
+    inspection = bench.inspect(source)
+    write(target, draft_plan(inspection, target.parent))
+    bench.plan_name = name
+    return Done("table", f"{inspection.rows:,} rows were read. A draft of the plan is in {name}.")
+
+
+def _names(form: Form) -> list[str]:
+    return [one.strip() for one in form.get("names").split(",") if one.strip()] if form.get("header") == "no" else []
+
+
+def raw(bench: Bench, plan: PlanText) -> Source:
+    """Return the private table as it is, before anything is prepared."""
+    data = plan.get("data", default={})
+    if plan.kind is not None and not isinstance(data.get("source"), str):
+        raise DataError(f"This plan counts {plan.kind}: its tables are read when it is released")
+    if not isinstance(data.get("source"), str):
+        raise DataError("The plan names no table: choose one in step 1 (Table)")
+    plan.refuse_outside("data.source")
+    refuse_database(data["source"])
+    path = plan.location(data["source"])
+    taken = ("query", "delimiter", "encoding", "fields", "keep", "drop", "header", "names", "sheet", "blank_lines")
+    return Source(str(path), **{name: data[name] for name in taken if name in data})
+
+
+def _found(inspection: Inspection, plan: PlanText) -> dict[str, Any]:
+    """Return what inspecting has found, in words."""
+    told = [f"Columns that nest: {' > '.join(chain)}." for chain in inspection.chains]
+    told += [f"{name} names the codes of {code}." for name, code in inspection.names.items()]
+    told += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
+    told += inspection.notes
+    told += [line for identifier in inspection.identifiers for line in identifier.sentences()]
+    attributes = plan.get("attributes", default={})
+    used = {one.get("column", name): name for name, one in attributes.items() if isinstance(one, Mapping)}
+    return {"inspection": inspection, "told": told, "used": used}
+
+
+def _form(plan: PlanText, inspection: Inspection, entered: Form) -> dict[str, Any]:
+    """Return what the form of preparing holds: what was typed, or what the plan says."""
+    data = plan.get("data", default={})
+    trim = data.get("trim", ())
+    names = [column.name for column in inspection.columns]
+    stated = _stated_reading(plan) | _stated_texts(plan)
+    stated["names"] = stated["names"] or ", ".join(names)
+    columns = [
+        {
+            "name": name,
+            "trim": trim is True or name in (trim or ()),
+            "pad": data.get("pad", {}).get(name, ""),
+            "thousands": data.get("thousands", {}).get(name, ""),
+        }
+        for name in names
+    ]
+    if entered.get("do") == "prepare":
+        stated |= {name: entered.get(name) for name in stated}
+        columns = [
+            {
+                "name": name,
+                "trim": name in entered.all("trim"),
+                "pad": entered.get(f"pad.{name}"),
+                "thousands": entered.get(f"thousands.{name}"),
+            }
+            for name in names
+        ]
+    guess = inspection.count if not data.get("count") else None
+    return {**stated, "columns": columns, "guess": guess}
+
+
+def _stated_texts(plan: PlanText) -> dict[str, str]:
+    """Return what the plan says of preparing, as the form has it."""
+    data = plan.get("data", default={})
+    return {
+        "missing": ", ".join(data.get("missing", ())),
+        "count": data.get("count", ""),
+        "keep": _pairs(data.get("keep", {})),
+        "drop": _pairs(data.get("drop", {})),
+        "bands": _pairs({column: list(map(str, edges)) for column, edges in data.get("bands", {}).items()}, " "),
+        "period": data.get("period", ""),
+        "title": plan.get("title", default=""),
+    }
+
+
+def _pairs(values: Mapping[str, Any], between: str = ", ") -> str:
+    """Write values by column, one column a line."""
+    return "\n".join(
+        f"{column} = {between.join([given] if isinstance(given, str) else list(given))}"
+        for column, given in values.items()
+    )
+
+
+def _read_pairs(text: str, what: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        column, equals, values = line.partition("=")
+        if not equals or not column.strip() or not values.strip():
+            raise DataError(f"{what}: {line!r} is not understood: write a column, = and values, as in status = test")
+        found[column.strip()] = [one.strip() for one in values.split(",") if one.strip()]
+    return found
+
+
+def _stated_reading(plan: PlanText) -> dict[str, str]:
+    """Return how the plan says that the file itself is read, as the form has it."""
+    data = plan.get("data", default={})
+    named = data.get("names", ())
+    header = next((key for key, value in _HEADERS.items() if data.get("header") is value), "auto")
+    return {
+        "header": header,
+        "names": ", ".join(named) if isinstance(named, list) else "",
+        **{name: str(data.get(name, "")) for name in READING},
+    }
+
+
+def _reading(form: Form) -> dict[tuple[tuple[str, ...], str], Any]:
+    """Return how the file itself is read."""
+    header = form.get("header", "auto")
+    return {
+        (DATA, "header"): _HEADERS.get(header),
+        (DATA, "names"): _names(form) or None,
+        **{(DATA, name): form.get(name) or None for name in READING if name in form},
+    }
+
+
+def changes_of(form: Form, plan: PlanText) -> Changes:
+    """Return what the form of preparing changes in a plan; columns that get other names do so everywhere."""
+    renamed = _renamed(form, plan)
+
+    def new(column: str) -> str:
+        return renamed.get(column, column)
+
+    bands = {}
+    for column, edges in _read_pairs(form.get("bands"), "Bands").items():
+        numbers = [one for text in edges for one in text.split()]
+        if not all(re.fullmatch(r"-?[0-9]{1,9}", one) for one in numbers):
+            raise DataError(f"Bands: those of {column} begin at {' '.join(numbers)!r}: give whole numbers, as 0 15 65")
+        bands[new(column)] = [int(one) for one in numbers]
+    pad = {}
+    for column, width in form.under("pad.").items():
+        if not width.isdecimal():
+            raise DataError(f"How long are the codes of {column}? {width!r} is no number: give one, such as 5")
+        pad[new(column)] = int(width)
+    thousands = {new(column): mark for column, mark in form.under("thousands.").items()}
+    stated_trim, shown = plan.get("data", "trim"), form.all("column")
+    every = stated_trim is True and set(form.all("trim")) == set(shown)
+    trim: bool | list[str] = True if every else [new(column) for column in form.all("trim")]
+    if shown:  # rules for columns that the form does not show stay
+        pad |= {c: width for c, width in plan.get("data", "pad", default={}).items() if c not in shown}
+        thousands |= {c: mark for c, mark in plan.get("data", "thousands", default={}).items() if c not in shown}
+        if isinstance(trim, list) and isinstance(stated_trim, list):
+            trim += [column for column in stated_trim if column not in shown]
+            trim = stated_trim if set(trim) == set(stated_trim) else trim
+    missing = [one.strip() for one in _LISTS.split(form.get("missing")) if one.strip()]
+    keep, drop = ({new(c): v for c, v in _read_pairs(form.get(n), n.title()).items()} for n in ("keep", "drop"))
+    changes: dict[tuple[tuple[str, ...], str], Any] = {
+        **(_reading(form) if "header" in form else {}),
+        (DATA, "trim"): trim or None,
+        (DATA, "pad"): pad or None,
+        (DATA, "thousands"): thousands or None,
+        (DATA, "missing"): missing or None,
+        (DATA, "bands"): bands or None,
+        (DATA, "keep"): keep or None,
+        (DATA, "drop"): drop or None,
+        (DATA, "count"): new(form.get("count")) or None,
+        (DATA, "period"): form.get("period") or None,
+        ((), "title"): form.get("title") or None,
+    }
+    if "count" not in form:
+        changes.pop((DATA, "count"))
+    reading = _stated_reading(plan)
+    if form.get("header") == reading["header"] and form.get("names") in (reading["names"], ", ".join(shown)):
+        changes.pop((DATA, "names"), None)
+    for field, text in {} if renamed else _stated_texts(plan).items():
+        if field in form and form.get(field).splitlines() == text.strip().splitlines():  # as it was shown
+            changes.pop(((), field) if field == "title" else (DATA, field), None)
+    for name, attribute in plan.get("attributes", default={}).items():
+        column = attribute.get("column", name)
+        if column in renamed:
+            changes[("attributes", name), "column"] = renamed[column]
+    if (own := plan.get("unit", "id")) in renamed:
+        changes[("unit",), "id"] = renamed[own]
+    return changes
+
+
+def _renamed(form: Form, plan: PlanText) -> dict[str, str]:
+    """Return which columns get other names: those of a file without a line of names are ours to give."""
+    before, after = plan.get("data", "names", default=form.all("column")), _names(form)
+    if not after or len(before) != len(after):
+        return {}
+    return {old: new for old, new in zip(before, after, strict=True) if old != new}
+
+
+def matched(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
+    """Count which codes match, with the table prepared as the plan says, or as the form does."""
+    try:
+        if entered:
+            plan = plan.with_text(plan.changed(changes_of(entered, plan)))
+        file = plan.sketch
+        found = _counted(bench, plan, file.plan.spine.attributes, file.columns)
+        return {"rows": found, "why": None, "all": all(one.known_rows == one.rows for one in found)}
+    except TreetopError as problem:
+        return {"rows": [], "why": _first_line(problem), "all": False}
+
+
+def _counted(bench: Bench, plan: PlanText, trees: Mapping[str, Any], columns: Mapping[str, str]) -> Sequence[Matched]:
+    return match_codes(bench.source(plan), trees, columns)
+
+
+def _first_line(problem: TreetopError) -> str:
+    if isinstance(problem, IncompletePlan) and ("hierarchy" in str(problem) or "attributes" in str(problem)):
+        return "How many codes match is shown here once the hierarchy is chosen, in step 2."
+    return str(problem)
