@@ -59,7 +59,7 @@ def friendships(network: Network, epsilons: Sequence[float], runs: int, kept: Ke
         truncated = 0.0
         if unit.id is not None:
             bound = ContributionCap(unit.id, unit.contributions, Key(key("cut")))
-            truncated = 1 - read_counts(graph.table(), spine, COLUMNS, bound=bound).total / truth.total
+            truncated = 1 - read_counts(graph.table(), spine, COLUMNS, cap=bound).total / truth.total
         errors, needed = np.empty((len(epsilons), runs)), np.empty(len(epsilons))
         for i, epsilon in enumerate(epsilons):
             plan = tt.Plan(spine, unit, tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp"), margins="none")

@@ -30,7 +30,7 @@ def kept(rows: Any, most: int, key: Key = KEY, count: str | None = None, **optio
     table = (
         rows if isinstance(rows, pa.Table) else pa.table({"who": [r[0] for r in rows], "place": [r[1] for r in rows]})
     )
-    return by_code(read_counts(table, SPINE, count=count, bound=ContributionCap("who", most, key), **options))
+    return by_code(read_counts(table, SPINE, count=count, cap=ContributionCap("who", most, key), **options))
 
 
 def by_code(counts: Counts) -> dict[str, int]:
@@ -172,11 +172,11 @@ def test_paths_of_several_words_are_bounded_too() -> None:
     wide = tt.Hierarchy.flat([f"{number:05d}" for number in range(40_000)])
     spine = tt.Spine([f"a{i}" for i in range(5)], {f"a{i}": wide for i in range(5)})
     table = pa.table({"who": ["p", "p", "p", "q"]} | {f"a{i}": ["00001", "00001", "39999", "00002"] for i in range(5)})
-    counts = read_counts(table, spine, bound=ContributionCap("who", 2, KEY))
+    counts = read_counts(table, spine, cap=ContributionCap("who", 2, KEY))
     assert len(counts.keys) == 2
     assert counts.total == 3
     assert read_counts(table, spine).total == 4
-    reverse = read_counts(table.take([3, 2, 1, 0]), spine, bound=ContributionCap("who", 2, KEY))
+    reverse = read_counts(table.take([3, 2, 1, 0]), spine, cap=ContributionCap("who", 2, KEY))
     assert reverse.digest == counts.digest
 
 

@@ -70,8 +70,8 @@ def test_of_a_unit_the_same_records_are_kept_in_whatever_order_they_come(tmp_pat
     table = trips()
     pq.write_table(table, tmp_path / "trips.parquet", row_group_size=700)
     bound = ContributionCap("person", 1, Key(bytes(32)))
-    counts = read_counts(tmp_path / "trips.parquet", SPINE, bound=bound)
-    assert counts.digest == read_counts(table, SPINE, bound=bound).digest
+    counts = read_counts(tmp_path / "trips.parquet", SPINE, cap=bound)
+    assert counts.digest == read_counts(table, SPINE, cap=bound).digest
     assert counts.total == len(table.column("person").unique())
 
 

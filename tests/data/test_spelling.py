@@ -27,7 +27,7 @@ SPELLINGS = ["ann", "ann ", "\u00a0Ann", "ANN"]
 
 def kept(ids: Sequence[str], *clean: IdClean, unknown: str = "error") -> int:
     table = pa.table({"who": ids, "place": ["a"] * len(ids)})
-    return read_counts(table, SPINE, unknown=unknown, bound=ContributionCap("who", 1, KEY, clean)).total  # type: ignore[arg-type]
+    return read_counts(table, SPINE, unknown=unknown, cap=ContributionCap("who", 1, KEY, clean)).total  # type: ignore[arg-type]
 
 
 def unit(*clean: IdClean) -> tt.Unit:

@@ -46,7 +46,7 @@ def cells(kept: tuple[int, ...], pairs: Pairs, relation: Any, most: int) -> tupl
                   degree_bound=most if relation == "node" else None)  # fmt: skip
     unit = graph.unit("add-remove")
     bound = None if unit.id is None else ContributionCap(unit.id, most, KEY)
-    counts = read_counts(graph.table(), SPINE, COLUMNS, bound=bound)
+    counts = read_counts(graph.table(), SPINE, COLUMNS, cap=bound)
     leaves, number = questions.leaves_of(SPINE, counts)
     found = []
     for index in range(len(SPINE.levels) + 1):

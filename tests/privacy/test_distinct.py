@@ -38,7 +38,7 @@ def counted(records: tuple[int, ...], most: int, others: int = 3) -> np.ndarray:
     who = ["ann"] * len(records) + [f"p{one}" for one in range(others) for _ in LEAVES]
     place = [LEAVES[at] for at in records] + LEAVES * others
     table = pa.table({"who": pa.array(who, pa.string()), "place": pa.array(place, pa.string())})
-    counts = read_counts(table, SPINE, bound=ContributionCap.of(person(most), KEY))
+    counts = read_counts(table, SPINE, cap=ContributionCap.of(person(most), KEY))
     leaves = (counts.keys[0] >> np.uint64(62)).astype(np.int64)
     found = np.zeros(4, np.int64)
     found[leaves] = np.diff(counts.before)
@@ -89,7 +89,7 @@ def test_what_counts_of_a_person_is_uniform_among_distinct_leaves() -> None:
     for seed in range(400):
         table = pa.table({"who": ["ann"] * 101, "place": ["A1"] * 100 + ["B2"]})
         counts = read_counts(
-            table, SPINE, bound=ContributionCap("who", 1, Key(bytes([seed % 256, seed // 256] * 16)), (), True)
+            table, SPINE, cap=ContributionCap("who", 1, Key(bytes([seed % 256, seed // 256] * 16)), (), True)
         )
         assert counts.total == 1
         times += int(counts.keys[0][0] >> np.uint64(62)) == 3
@@ -98,7 +98,7 @@ def test_what_counts_of_a_person_is_uniform_among_distinct_leaves() -> None:
 
 def test_rows_with_counts_count_once_and_rows_of_none_do_not() -> None:
     table = pa.table({"who": ["ann", "ann", "bob"], "place": ["A1", "A1", "B2"], "n": [7, 5, 0]})
-    counts = read_counts(table, SPINE, count="n", bound=ContributionCap.of(person(2), KEY))
+    counts = read_counts(table, SPINE, count="n", cap=ContributionCap.of(person(2), KEY))
     assert counts.total == 1 and len(counts) == 1
 
 

@@ -49,7 +49,6 @@ def read_facts(spine: Spine, given: Mapping[str, Any]) -> PublicFacts:
 
 
 def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
-    """Read one fact."""
     table = CellNumbering(spine, _depths(spine, name))
     parts = [part.strip() for part in name.split(TIMES.strip())]
     stated_cells = {

@@ -134,7 +134,6 @@ class ContributionCap:
     """How contributions are bounded."""
 
     id: str
-    """The column that identifies a unit."""
     most: int
     """How many records of a unit are kept."""
     key: Key
@@ -146,7 +145,7 @@ class ContributionCap:
 
     @staticmethod
     def of(unit: Unit, key: Key) -> ContributionCap | None:
-        """Return the bound of a unit; None where it has no id."""
+        """Return the cap of a unit; None if it has no id column."""
         return (
             None if unit.id is None else ContributionCap(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
         )
@@ -163,8 +162,8 @@ class ContributionCap:
 class CappedRecords:
     """Collects the records of a table, batch by batch, and keeps at most so many of each unit."""
 
-    def __init__(self, bound: ContributionCap, words: int) -> None:
-        self._bound = bound
+    def __init__(self, cap: ContributionCap, words: int) -> None:
+        self._cap = cap
         self._words = words
         self.rows = 0
         self.units = 0
@@ -174,7 +173,7 @@ class CappedRecords:
     def add(self, keys: Sequence[Words], weights: Weights | None, ids: pa.StringArray) -> None:
         """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
         self.rows += len(ids)
-        hashes = self._bound.hashes(ids)
+        hashes = self._cap.hashes(ids)
         # Sorted into buckets by their first bits, all rows of a unit are later found together, in little memory.
         bucket = (hashes[0] >> U(64 - _BUCKET_BITS)).astype(np.uint16)
         order = np.argsort(bucket, kind="stable")
@@ -207,7 +206,7 @@ class CappedRecords:
         )
         weights = [weight[rows] for rows, _, weight in here if weight is not None]
         number = np.concatenate(weights) if weights else None
-        return keep_of_units(high, low, words, number, self._bound.most, self._bound.distinct)
+        return keep_of_units(high, low, words, number, self._cap.most, self._cap.distinct)
 
 
 def keep_of_units(

@@ -41,7 +41,6 @@ class Digit:
     """Where the rank of one level stands in the packed path."""
 
     word: int
-    """Which 64-bit word."""
     shift: int
     bits: int
 

@@ -154,16 +154,15 @@ class Encoder:
         columns: Mapping[str, str] | None = None,
         count: str | None = None,
         unknown: Unknown = "error",
-        bound: ContributionCap | None = None,
+        cap: ContributionCap | None = None,
     ) -> None:
-        self.unknown, self.bound = unknown, bound
+        self.unknown, self.cap = unknown, cap
         self.attributes = _attributes(spine, _columns(spine, columns), unknown)
         self._weighing = None if count is None else Weighing(count)
         self.paths = list(zip(*(attribute.parts for attribute in self.attributes), strict=True))
         """Per word and attribute, each leaf's summand in the path."""
         self.words = len(self.paths)
-        """How many words a path has."""
-        named = [*(attribute.column for attribute in self.attributes), count, None if bound is None else bound.id]
+        named = [*(attribute.column for attribute in self.attributes), count, None if cap is None else cap.id]
         self.wanted = [name for name in dict.fromkeys(named) if name is not None]
 
     def rows(self, batch: RowBatch, tally: Tally) -> EncodedRows:
@@ -173,7 +172,7 @@ class Encoder:
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if self._weighing is None else self._weighing.read(batch)
-        ids = None if self.bound is None else _ids(batch, self.bound, unknown)
+        ids = None if self.cap is None else _ids(batch, self.cap, unknown)
         if unknown != "error":
             known = _known(leaves, ids)
             tally.add(known, weights)
@@ -185,7 +184,7 @@ class Encoder:
                 ids = None if ids is None else ids.filter(pa.array(known))
             else:
                 leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
-        if self.bound is not None:
+        if self.cap is not None:
             tally.offered += len(leaves[0]) if weights is None else int(weights.sum())
         keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
         for key, parts in zip(keys, self.paths, strict=True):
@@ -317,13 +316,13 @@ def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> 
     return leaf
 
 
-def _ids(batch: RowBatch, bound: ContributionCap, unknown: Unknown) -> pa.StringArray:
+def _ids(batch: RowBatch, cap: ContributionCap, unknown: Unknown) -> pa.StringArray:
     """Return the units of the rows; a row without one cannot be bounded."""
-    ids = cleaned(as_text(batch.rows.column(bound.id), bound.id), bound.clean)
+    ids = cleaned(as_text(batch.rows.column(cap.id), cap.id), cap.clean)
     row = first_missing(ids)
     if row is not None and unknown != "drop":
         raise DataError(
-            f"{batch.place(bound.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "
+            f"{batch.place(cap.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "
             '"drop"'
         )
     return ids

@@ -53,7 +53,6 @@ class Cleaning:
     missing: str = MISSING
     """The code of a value that is missing, or implausible."""
     other: str = OTHER
-    """The code of a text without a keyword."""
 
     def __post_init__(self) -> None:
         ranged = self.least is not None or self.most is not None
@@ -133,7 +132,6 @@ class Changes:
     implausible: int
     """How many numbers were out of range, or no numbers."""
     unread: int
-    """How many texts had no keyword."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,13 +430,10 @@ class Graph:
     relation: str | None = None
     """Which graphs are neighbours, by the name of the relation; None where only nodes are counted."""
     id: str = "id"
-    """The column of the node table with the ids."""
     source: str = SOURCE
     """The column of the edge table with the id where an edge starts."""
     target: str = TARGET
-    """The column of the edge table with the id where it ends."""
     directed: bool = True
-    """Whether edges have a direction."""
     contributions: int | None = None
     """Under "user-out", how many out-edges of a person count."""
     degree_bound: int | None = None
@@ -529,7 +524,6 @@ class EdgeTable(DerivedTable):
 
     graph: Graph
     columns: Sequence[str] | None = None
-    """The columns of the node table that are needed; None for all."""
 
     @property
     def facts(self) -> GraphRules:
@@ -584,7 +578,6 @@ class NodeTable(DerivedTable):
 
     graph: Graph
     columns: Sequence[str] | None = None
-    """The columns that are needed; None for all."""
 
     @property
     def one_row_each(self) -> bool:

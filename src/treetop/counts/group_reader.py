@@ -33,7 +33,6 @@ class GroupList:
     """All groups that may have somebody in them; make one with `read`. Nothing in it is private."""
 
     regions: Hierarchy
-    """The public tree of regions."""
     ids: pa.StringArray
     leaf: NDArray[np.int64]
     name: str = field(default="the list")
@@ -202,7 +201,6 @@ class GroupSizes:
     """Private: the number of groups by leaf region and size."""
 
     regions: Hierarchy
-    """The public tree of regions."""
     number: NDArray[np.int64]
     """`number[r, s]` groups of size s are in leaf region r; the last size stands for all that are larger."""
 
@@ -347,7 +345,6 @@ class Reader:
     """How a private table becomes group sizes. All of it is public, and decided before the table is read."""
 
     regions: Hierarchy
-    """The public tree of regions."""
     largest: int
     """The largest size that is told apart; larger groups are counted with it."""
     rows: Rows

@@ -96,26 +96,26 @@ def read_counts(
     columns: Mapping[str, str] | None = None,
     count: str | None = None,
     unknown: Unknown = "error",
-    bound: ContributionCap | None = None,
+    cap: ContributionCap | None = None,
     progress: Progress | None = None,
     tally: Tally | None = None,
 ) -> Counts:
     """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
 
-    `columns` names the column of each attribute where it differs from the attribute's own name. With a `bound`, at most
+    `columns` names the column of each attribute where it differs from the attribute's own name. With a `cap`, at most
     so many records of each unit are counted. A table without rows is one like any other, and may be what its neighbour
     with one unit less looks like: it is counted, and the steward is warned by the log. A `tally` counts unknown codes
     and units.
     """
     tally = Tally() if tally is None else tally
-    return read_encoded(table, Encoder(spine, columns, count, unknown, bound), progress, tally)
+    return read_encoded(table, Encoder(spine, columns, count, unknown, cap), progress, tally)
 
 
 def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | None, tally: Tally) -> Counts:
     """Read a private table as an encoder does, and count its leaves."""
-    tally.unknown, bound = encoder.unknown, encoder.bound
-    bounder = None if bound is None else CappedRecords(bound, encoder.words)
-    collected = Gathered() if bounder is None else bounder
+    tally.unknown, cap = encoder.unknown, encoder.cap
+    capped = None if cap is None else CappedRecords(cap, encoder.words)
+    collected = Gathered() if capped is None else capped
     made = table if isinstance(table, DerivedTable) else None
     rows, done = 0, 0.0
     for batch in _encoded(table if made is None else made.opened(tally), encoder):
@@ -127,14 +127,14 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
             progress("reading", done)
     if not rows:
         tables.warn_of_none(table)
-    every = None if bounder is None or not tally.compares else count_rows(bounder.all())
+    every = None if capped is None or not tally.compares else count_rows(capped.all())
     counts = collected.counts()
     if tally.compares:
         tally.every = (every or counts).digest
-    if bounder is not None:
+    if capped is not None:
         tally.counted = counts.total
-    if bounder is not None and (made is None or not made.one_row_each):
-        tally.units, tally.unit_rows = bounder.units, bounder.rows
+    if capped is not None and (made is None or not made.one_row_each):
+        tally.units, tally.unit_rows = capped.units, capped.rows
     if progress is not None:
         progress("reading", 1.0)
     return counts

@@ -130,14 +130,12 @@ class Space:
     """Where there is room for runs, and how many rows of one are in memory at a time."""
 
     folder: Path
-    """The private folder."""
     memory: int
-    """How many bytes a task may hold."""
     executor: Executor = field(repr=False)
 
     def rows(self, encoder: Encoder) -> int:
         """Return how many rows a task may hold: those of bounded units have a hash of two words as well."""
-        words = encoder.words + (1 if encoder.bound is None else 3)
+        words = encoder.words + (1 if encoder.cap is None else 3)
         return max((self.memory - _LIBRARIES) // (BYTES_A_WORD * words), 1 << 12)
 
 
@@ -211,8 +209,8 @@ def read_staged(
             progress("reading", 0.8 * done)
     if not rows:
         tables.warn_of_none(table)
-    if encoder.bound is not None:
-        limit = (encoder.bound.most, encoder.bound.distinct)
+    if encoder.cap is not None:
+        limit = (encoder.cap.most, encoder.cap.distinct)
         kept = [_Range(*one, *limit) for one in _ranges(runs, space, encoder, "kept")]
         bounded = list(space.executor.map(_bound, kept))
         if made is None or not made.one_row_each:
@@ -262,10 +260,10 @@ def _written(task: _Encode, waiting: Sequence[EncodedRows], folder: Path) -> Sor
     keys = [np.concatenate(words) for words in zip(*(encoded.keys for encoded in waiting), strict=True)]
     some = [encoded.weights for encoded in waiting if encoded.weights is not None]
     weights = np.concatenate(some) if some else None
-    bound = task.encoder.bound
-    if bound is None:
+    cap = task.encoder.cap
+    if cap is None:
         return _save_counts(folder, Counts.from_keys(keys, weights))
-    high, low = np.concatenate([bound.hashes(encoded.ids) for encoded in waiting], axis=1)
+    high, low = np.concatenate([cap.hashes(encoded.ids) for encoded in waiting], axis=1)
     order = np.argsort(high)
     columns = {_HIGH: high, _LOW: low, **{f"word{word}": key for word, key in enumerate(keys)}}
     if weights is not None:

@@ -112,7 +112,6 @@ class LeftOut:
     unknown: int = 0
     """How many of them had an id that no node has."""
     codes: dict[str, UnknownCodes] = field(default_factory=dict)
-    """The unknown ids by column."""
     self_loops: int = 0
     repeated: int = 0
 
@@ -155,7 +154,6 @@ class Tally:
     """How many rows had an unknown code, or no id."""
     unknown_records: int = 0
     codes: dict[str, UnknownCodes] = field(default_factory=dict)
-    """The unknown codes by column."""
     units: int | None = None
     """How many ids there were; None where there is no id."""
     unit_rows: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -92,10 +92,6 @@ class Fact:
         if stated is None or isinstance(stated, bool):
             raise FactError(f"is {stated!r}: give a file of counts, or a treetop.Fact")
         return Fact(exact=stated)
-
-
-KEYS = tuple(field.name for field in fields(Fact))
-"""Keys of a table's constraints in a plan file."""
 
 
 # All facts of a plan together: what they say of any node, and whether they can all be true.

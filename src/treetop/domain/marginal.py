@@ -43,7 +43,6 @@ class Margin:
     depths: tuple[int, ...]
     """By attribute of the spine, how many of its levels are refined; 0 where it is summed over."""
     nodes: int
-    """How many cells the public domain has."""
 
     @property
     def part(self) -> str:

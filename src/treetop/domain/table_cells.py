@@ -62,7 +62,6 @@ class CellNumbering:
     """How the cells of a table are numbered: attribute by attribute, in the order of the spine."""
 
     spine: Spine
-    """The spine, with the public trees."""
     depths: Depths
 
     def __post_init__(self) -> None:

@@ -49,7 +49,6 @@ class Engine:
     workers: int | None = None
     """How many workers; as many as there are processors when None."""
     master: str | None = None
-    """For an engine on a cluster, where that is."""
 
     def __post_init__(self) -> None:
         if self.name != AUTO:
@@ -110,7 +109,6 @@ class Machine:
     folder: Path | None = None
     """Where counts are that are not to be in memory; None where they are."""
     memory: int = MOST_MEMORY
-    """How many bytes a task may hold."""
     files: Callable[[Any, Sequence[str], Path], list[Path]] | None = field(default=None, repr=False)
     """Writes columns of a DataFrame that lives on a cluster into a folder; None where there is no cluster."""
 

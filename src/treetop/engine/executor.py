@@ -32,7 +32,6 @@ class Threads:
     """Several tasks at a time, on threads of this process: kernels do not hold the interpreter."""
 
     threads: int
-    """How many threads; one needs none of its own."""
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield the results in the order of the tasks."""

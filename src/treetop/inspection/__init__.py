@@ -54,17 +54,13 @@ class Inspection:
     """The description of a private table."""
 
     path: str
-    """The table, as messages name it."""
     source: Source
-    """Where it is, and how it is read."""
     rows: int
     columns: tuple[Column, ...]
     chains: tuple[tuple[str, ...], ...]
     """Columns that nest, coarse to fine: each value of a finer one stands under one value of the coarser."""
     lookups: tuple[HierarchyFile, ...]
-    """The public hierarchy files that were given."""
     matches: tuple[Match, ...]
-    """Columns with the codes of a hierarchy file."""
     names: Mapping[str, str]
     """Columns that are names, one to one with the codes of another column, each with that column."""
     count: str | None

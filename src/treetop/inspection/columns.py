@@ -161,14 +161,11 @@ class Column:
 
     name: str
     type: str
-    """Its content, in plain words."""
     distinct: int
-    """How many different values it has."""
     missing: int
     kind: Kind
     prefixes: Prefixes | None = None
     note: str = ""
-    """A remark for the steward."""
     values: pa.Array | None = field(default=None, repr=False)
     """The different values, as text; None where they are not codes."""
     samples: tuple[str, ...] = ()

@@ -169,7 +169,6 @@ class HierarchyFile:
     encoding: str | None
     """Its encoding; UTF-8 when None."""
     columns: Mapping[str, Column]
-    """Its columns, by name."""
     codes: Mapping[str, Codes] = field(repr=False)
     ragged: Mapping[str, Hierarchy] = field(default_factory=dict, repr=False)
     """By column that is blank where its branches end early, the tree down to it, with last codes carried down."""
@@ -216,13 +215,11 @@ class Match:
     """A column of the private table that holds codes of a hierarchy file."""
 
     column: str
-    """The column of the private table."""
     lookup: HierarchyFile
     leaf: str
     levels: tuple[str, ...]
     """The columns of the hierarchy file from coarse to the matching one."""
     codes: int
-    """How many different codes the private column has."""
     matched: int
     """How many of them are in the hierarchy file, as they are."""
     unmatched: tuple[str, ...]
@@ -318,7 +315,6 @@ def read_lookup(source: Source) -> HierarchyFile:
 
 
 def _with_gaps(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Return some columns, with blanks as gaps."""
     plain = {name: as_text(table.column(name), name) for name in columns}
     return pa.table({name: pc.if_else(pc.equal(column, ""), None, column) for name, column in plain.items()})
 

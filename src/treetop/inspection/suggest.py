@@ -38,7 +38,6 @@ class Suggestion:
 
     name: str
     column: str
-    """Its column in the private table."""
     match: Match | None = None
     prefixes: Prefixes | None = None
     chain: tuple[str, ...] = ()
@@ -216,7 +215,6 @@ class Reason:
     level: bool
     """Whether it was taken for a level."""
     why: str
-    """Why, or why not, in a sentence."""
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
@@ -465,7 +463,6 @@ class Matched:
     known_rows: int
     """How many of them have a code that the hierarchy has."""
     codes: int
-    """How many different codes there are."""
     known: int
     unknown: tuple[tuple[str | None, int], ...]
     """The most frequent of the others, each with its rows; None is a missing value."""

@@ -270,7 +270,6 @@ class _Header:
     names: list[str]
     delimiter: str
     size: int
-    """How many bytes it takes."""
 
 
 def read_csv(part: ReadRequest) -> Shared:

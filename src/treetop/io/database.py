@@ -60,7 +60,6 @@ class _Database:
 
 
 def _read(connected: Callable[[ReadRequest], AbstractContextManager[_Database]], part: ReadRequest) -> Shared:
-    """Yield the batches of a query or a table, at least one."""
     where = part.where
     with connected(part) as database:
         query = _query(part.source.query, database, where)
@@ -167,7 +166,6 @@ def _driver(module: str, database: str) -> Any:
 
 
 def _query(query: str | None, database: _Database, where: str) -> str:
-    """Return the query, or one for all of the table that is meant."""
     if query is not None and not query.strip():
         raise DataError(f"{where}: the query is blank: give a query, or the name of a table")
     if query is not None and re.search(r"[\s(]", query.strip()):

@@ -21,7 +21,6 @@ _SHOWN = 30
 _BEYOND_ASCII = 128
 
 Values = Mapping[str, Sequence[str]]
-"""Values, by column."""
 
 
 @dataclass(frozen=True)

@@ -514,15 +514,12 @@ class ReadRequest:
     """One place of a source, to be read: a file, standard input or a URL."""
 
     source: Source
-    """The source, with all that is said about how it is read."""
     where: str
-    """The place, as messages name it."""
     columns: Sequence[str] | None
     """The columns that are wanted, in order; all when None."""
     dictionaries: bool
     """Whether text that is stored as a dictionary is left so."""
     rows: int
-    """The most rows that are dealt with at once."""
     path: Path | None = None
     """The file; None for standard input and for a URL."""
     stream: io.BufferedReader[Any] | None = None
@@ -550,11 +547,9 @@ class SourceFormat:
     """The endings of the names of its files, in small letters: those that are taken from a folder."""
     schemes: tuple[str, ...] = ()
     url: str = ""
-    """The form of such a URL, in messages."""
     is_text: bool = False
     """Whether it is text: then it may come from standard input, and have positions of fields or a header."""
     is_database: bool = False
-    """Whether it takes a query."""
     leaves_out: str | None = None
     """Records that the format may leave out by itself, as the end of a sentence; None if every row is read."""
     has_header: bool = False

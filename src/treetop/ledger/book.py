@@ -50,16 +50,13 @@ class Reservation:
     """A loss that is spent: it is on disk, and the measuring may begin."""
 
     number: int
-    """The position of its entry."""
     dataset: str
-    """The data set that it was charged to."""
     charged: Fraction
     new: bool
     """Whether the ledger had nothing on this data set before: a misspelt name looks like that."""
     sha256: str
     """The hash that vouches for this entry and every one before it; noted elsewhere, it shows a rollback."""
     log: Log
-    """The file that holds it."""
 
     @property
     def is_complete(self) -> bool:

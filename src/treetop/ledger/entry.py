@@ -45,7 +45,6 @@ class Entry:
     completed: str | None
     """When the release folder was in place, UTC; None if that was never recorded."""
     card_sha256: str | None
-    """The SHA-256 of the release's card."""
     cells: Cells | None = None
     """Cells that one unit changes by one, with their noise; None if unknown, so that only the cost is used."""
 
@@ -66,7 +65,6 @@ class Review:
     """Their remark; may be empty."""
     title: str
     plan_sha256: str
-    """The digest of the plan that they have read."""
 
 
 @dataclass(frozen=True)

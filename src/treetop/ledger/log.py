@@ -43,7 +43,6 @@ class Record:
     """One link of the chain."""
 
     content: Content
-    """The record, as a JSON object."""
     sha256: str
     """The hash of the record before it and of its content, in hexadecimal."""
 

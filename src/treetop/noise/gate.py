@@ -39,7 +39,6 @@ class Gate:
         if testing_key is not None and (type(testing_key), len(testing_key)) != (bytes, 32):
             raise PlanError("a testing key is 32 bytes, as in bytes(32)")
         self.private = testing_key is None
-        """Whether nobody knows the key."""
         self._given = testing_key
 
     @cached_property

@@ -31,7 +31,6 @@ class Key:
     """
 
     secret: bytes = field(repr=False)
-    """The 32 secret bytes."""
 
     def __post_init__(self) -> None:
         if len(self.secret) != KEY_BYTES:

@@ -264,7 +264,6 @@ class Law(ABC):
 
     name: ClassVar[str]
     parameter: ClassVar[str]
-    """The field that has its exact scale."""
     words: ClassVar[str]
     """Description in a card, and of the cost of a level that is measured with it."""
     power: ClassVar[int]

@@ -201,7 +201,6 @@ class GraphRules:
     relation: str
     """Which graphs are neighbours, by the name of the relation."""
     directed: bool
-    """Whether edges have a direction."""
     degree_bound: int | None = None
     """The promise that some relations need: nobody has more edges, in and out together."""
     policies: Policies = field(default_factory=Policies)

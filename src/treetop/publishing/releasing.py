@@ -124,8 +124,8 @@ def _top_down(plan: Plan, table: Table, run: Run) -> Release:
     card = run.card(plan, gate, rules_of(table))
     descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
-    bound = None if plan.unit.id is None else ContributionCap.of(plan.unit, gate.choice("bound", decided))
-    encoder = Encoder(plan.spine, run.facts.columns, run.facts.count, plan.unknown, bound)
+    cap = None if plan.unit.id is None else ContributionCap.of(plan.unit, gate.choice("bound", decided))
+    encoder = Encoder(plan.spine, run.facts.columns, run.facts.count, plan.unknown, cap)
     needed = _bytes_at_most(table, encoder) if run.options.workplace.name == AUTO else None
     with run.options.workplace.settled(table, needed).started() as machine:
         tally = Tally()

@@ -285,8 +285,8 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
     truth = read_counts(*how, progress=progress, tally=tally)
     tally.tell(plan.unit)
     counts, whole = truth, None
-    if (bound := ContributionCap.of(plan.unit, key.derive("bound"))) is not None:
-        counts, whole = read_counts(*how, bound, progress), truth
+    if (cap := ContributionCap.of(plan.unit, key.derive("bound"))) is not None:
+        counts, whole = read_counts(*how, cap, progress), truth
     facts = plan.public_facts or None
     return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)
 
