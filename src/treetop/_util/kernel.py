@@ -27,6 +27,7 @@ _HOW: dict[str, Any] = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,  # nobody calls a kernel from C: without that door, compiling takes a sixth less
 }
+_INLINED: dict[str, Any] = {**_HOW, "inline": "always"}
 _IN_PLACE: dict[str, Any] = {**_HOW, "_nrt": False}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,6 +38,16 @@ def kernel_in_place(function: F) -> F:
     Each count is an atomic operation on shared memory. For small nodes they took longer than the repair.
     """
     return _compiled(function, _IN_PLACE)
+
+
+def kernel_inlined(function: F) -> F:
+    """Compile a function only as a part of the kernels that call it.
+
+    A kernel that calls another is optimized together with it: each call on the way down to a kernel is one more time
+    that it is compiled. Inlining is for functions that do little but call others, and for short ones with one caller.
+    Long functions with everything inlined take longer to compile than their parts.
+    """
+    return _compiled(function, _INLINED)
 
 
 def kernel(function: F) -> F:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import copy_into
-from treetop._util.kernel import kernel
+from treetop._util.kernel import kernel, kernel_in_place
 from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor
 from treetop.measure.batch import repaired_by
@@ -409,7 +409,7 @@ def set_targets(
             target[k] = x[j] if kind == EUCLIDEAN else repaired if repaired > 0 else x[j] - far
 
 
-@kernel
+@kernel_in_place
 def scale_of(far: float) -> float:
     """Return how far one step of a fit may go."""
     return 0.5 * far + 1.0
@@ -433,7 +433,7 @@ def kept_cells(
     return Refined(number, rank, count, starts, stops, measured, highest, slots)
 
 
-@kernel
+@kernel_in_place
 def _gather(
     value: Ints, out: Ints, start: Ints, stop: Ints, slots: Ints, released: Ints, above_start: Ints, above_stop: Ints,
     number: Ints, highest: Ints, rank: Ints, count: Ints, measured: Ints, starts: Ints, stops: Ints,

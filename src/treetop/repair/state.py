@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop._util.kernel import kernel_in_place
+from treetop._util.kernel import kernel_in_place, kernel_inlined
 
 CHEBYSHEV, EUCLIDEAN = 0, 1
 ASCENDING, DESCENDING = 1, -1
@@ -361,7 +361,7 @@ def begin(state: NDArray[np.int64], size: int, count: int, kind: int, order: int
     state[SEED] = np.int64(mix(seed))
 
 
-@kernel_in_place
+@kernel_inlined
 def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
     """Find bounds and threshold for measurements that are all in memory."""
     look(state, x)

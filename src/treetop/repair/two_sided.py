@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import U, copy_into
-from treetop._util.kernel import kernel
+from treetop._util.kernel import kernel, kernel_in_place, kernel_inlined
 from treetop.repair.whole_blocks import candidates, round_block, transposed
 
 Ints = NDArray[np.int64]
@@ -45,7 +45,7 @@ _FIRST_IN_TURNS = 3
 _MOST_NEWTON = 60
 
 
-@kernel
+@kernel_inlined
 def repair_block(
     target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float, sweeps: int,
     rounds: int, out: Ints,
@@ -87,7 +87,7 @@ def fit_block(
     return start, column, fitted
 
 
-@kernel
+@kernel_inlined
 def open_block(target: Reals, likely: Marks, columns: Ints) -> None:
     """Make sure that every row, and every column with a sum, has a candidate, and empty columns have none."""
     width = len(columns)
@@ -98,7 +98,7 @@ def open_block(target: Reals, likely: Marks, columns: Ints) -> None:
             likely[best_row[j] * width + j] = True
 
 
-@kernel
+@kernel_in_place
 def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row: Ints, best: Reals) -> None:
     """Do so for some rows of a block, from the row `first` on.
 
@@ -122,7 +122,7 @@ def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row:
             likely[i * width + highest] = True
 
 
-@kernel
+@kernel_inlined
 def fit_round(
     number: int, start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, scale: float,
     tolerance: float, sweeps: int, a: Reals, b: Reals,
@@ -217,7 +217,7 @@ def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: 
 # numbers without sign are not looked up from the end. Handing over many arrays for each row would cost as much.
 
 
-@kernel
+@kernel_in_place
 def _solve_rows(
     start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals, own: Reals, total: Reals,
     curved: Reals,
@@ -247,7 +247,7 @@ def _solve_rows(
             curved[U(column[first + k])] += gives if own[k] > 0.0 else 0.0
 
 
-@kernel
+@kernel_in_place
 def _offset(
     target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals
 ) -> float:
@@ -258,7 +258,7 @@ def _offset(
     return _summing_to(count, own, size, offset)
 
 
-@kernel
+@kernel_in_place
 def _summing_to(count: int, own: Reals, size: np.uint64, offset: float) -> float:
     """Return the offset with which cells sum to a count: Newton's method, exact once no cell enters or leaves."""
     near = 1e-8 * (1.0 + count)  # of sums of numbers that may be thousands of times larger
@@ -280,7 +280,7 @@ def _summing_to(count: int, own: Reals, size: np.uint64, offset: float) -> float
     return offset
 
 
-@kernel
+@kernel_in_place
 def lift(target: Reals, likely: Marks, columns: Ints, a: Reals, b: Reals) -> int:
     """Make candidates of all cells that the offsets lift above zero; return how many there are."""
     width, lifted = len(columns), 0
