@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from treetop._util.checked import NO_BOUND
@@ -42,7 +44,7 @@ def tiny(seed: int) -> tuple[Reals, Ints, Ints, Ints, Ints]:
     return rng.normal(1, 2, (3, 3)).round(1), lower, upper, rows.astype(np.int64), columns.astype(np.int64)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@given(seed=st.integers(0, 59))
 def test_no_block_within_bounds_has_nearer_columns(seed: int) -> None:
     target, lower, upper, rows, columns = tiny(seed)
     blocks = every_block(lower, upper, rows)
@@ -62,7 +64,7 @@ def feasible(seed: int, height: int, width: int) -> tuple[Reals, Ints, Ints, Int
     return target, lower, upper, true.sum(axis=1), true.sum(axis=0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@given(seed=st.integers(0, 10_000))
 @pytest.mark.parametrize("shape", [(1, 5), (4, 1), (7, 6), (60, 9), (5, 80)])
 def test_columns_are_exact_wherever_they_can_be(seed: int, shape: tuple[int, int]) -> None:
     target, lower, upper, rows, columns = feasible(seed, *shape)
@@ -72,7 +74,7 @@ def test_columns_are_exact_wherever_they_can_be(seed: int, shape: tuple[int, int
     assert (x >= lower).all() and (x <= upper).all()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@given(seed=st.integers(0, 39))
 def test_whole_numbers_are_nearly_the_nearest_ones(seed: int) -> None:
     target, lower, upper, rows, columns = tiny(seed + 500)
     exact = [block for block in every_block(lower, upper, rows) if (block.sum(axis=0) == columns).all()]

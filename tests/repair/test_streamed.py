@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.repair.test_two_sided import block
@@ -38,10 +39,12 @@ class Part:
         return np.where(self.likely, np.nan, self.target).ravel()  # nobody reads those of the first candidates
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("shape", [(30, 7), (200, 3), (9, 40)])
-@pytest.mark.parametrize("spare", [0, 25])
-@pytest.mark.parametrize("least", [0.0, 12.0])
+@given(
+    seed=st.integers(0, 11),
+    shape=st.sampled_from([(30, 7), (200, 3), (9, 40)]),
+    spare=st.sampled_from([0, 25]),
+    least=st.sampled_from([0.0, 12.0]),
+)
 def test_counts_do_not_depend_on_how_much_is_seen_at_a_time(
     seed: int, shape: tuple[int, int], spare: int, least: float
 ) -> None:
@@ -60,9 +63,7 @@ def test_counts_do_not_depend_on_how_much_is_seen_at_a_time(
     assert all(part.asked > 0 for part in parts)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("shape", [(30, 7), (9, 40)])
-@pytest.mark.parametrize("spare", [0, 25])
+@given(seed=st.integers(0, 11), shape=st.sampled_from([(30, 7), (9, 40)]), spare=st.sampled_from([0, 25]))
 def test_where_no_path_is_left_the_same_cells_are_opened(seed: int, shape: tuple[int, int], spare: int) -> None:
     """Every row has one candidate only, with all that it has: columns can be right by others alone."""
     target, rows, columns = block(seed, *shape, sparse=0.2)
