@@ -31,8 +31,8 @@ from treetop.card import Facts, describe_release
 from treetop.measure.descent import descent_of
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
-from treetop.release.parts import PART, ROW_GROUPS, Ints, Leaves, Parts, PartTree, Top
 from treetop.release.release import Release
+from treetop.release.shards import PART, ROW_GROUPS, Ints, Leaves, Shards, ShardTree, Top
 
 SIZES = (20, 10, 50, 36)
 LEVELS = ("region", "province", "municipality", "section")
@@ -56,7 +56,7 @@ def places() -> tt.Hierarchy:
 
 
 @dataclass(frozen=True, eq=False)
-class MadeUp(Parts):
+class MadeUp(Shards):
     """Leaves that are drawn when they are asked for, the same each time."""
 
     each: int = field(kw_only=True)
@@ -95,7 +95,7 @@ class MadeUp(Parts):
             nodes[own] = (pair[own] * SIZES[2] + ends[0][at]) * SIZES[3] + ends[1][at]
         return nodes, np.tile(self.counts, last - first)
 
-    def evidence_of(self, number: int, tree: PartTree) -> Sequence[tuple[Ints, Ints]]:
+    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
         """Return every count as its own measurement."""
         below = [tree.at(level.index) for level in self.spine.levels[self.top.level :]]
         return [(found.count, np.full(len(found), NOTHING)) for found in below]
@@ -120,13 +120,13 @@ def made_up(leaves: int, part: int = PART) -> Release:
     ]
     levels.append(LevelEvidence(np.empty(0, np.int64), np.full(pairs.shape[1], NOTHING), np.empty(0, np.int64)))
     starts = np.append(np.arange(0, pairs.shape[1], max(part // each, 1)), pairs.shape[1])
-    parts = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, size=part)
+    shards = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, size=part)
     card = describe_release(plan, Facts(private=False, description="Made up for a benchmark: no data is behind it."))
 
     def refuse() -> Any:
         raise AssertionError("all leaves at a time were asked for")
 
-    return Release(spine, later(refuse), later(refuse), card, parts=parts)
+    return Release(spine, later(refuse), later(refuse), card, stored=shards)
 
 
 def measure(*command: str) -> tuple[str, ...]:

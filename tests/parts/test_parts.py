@@ -26,10 +26,10 @@ from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError, TreetopError
 from treetop.exporting import any_table as streamed
 from treetop.measure import level as gathered
-from treetop.release import parts as cutting
 from treetop.release import run
+from treetop.release import shards as cutting
 from treetop.release.folder import file_sha256
-from treetop.release.folder import parts as files
+from treetop.release.folder import shards as files
 from treetop.release.release import Release
 
 KEY = bytes(range(32))
@@ -110,7 +110,7 @@ LEVELS = [("r",), ("origin.t",), ("destination.d", "origin.r"), ("t",)]
 
 def test_every_answer_is_that_of_one_file_and_nothing_is_held(both: tuple[Release, Release]) -> None:
     one, many = both
-    assert many.parts is not None and len(many.parts) > 3
+    assert len(one.shards) == 1 and len(many.shards) > 3
     assert (repr(one), one.total, one.leaves) == (repr(many), many.total, many.leaves)
     for codes in CONDITIONS:
         ours, theirs = many.where(**codes), one.where(**codes)
@@ -177,8 +177,8 @@ def test_a_part_of_the_codes_reads_a_part_of_the_rows(
 
     monkeypatch.setattr(files, "read_groups", counted)
     release = tt.Release.load(folders["no intervals"][1])
-    assert isinstance(release.parts, files.PartsInFiles)
-    groups = len(release.parts.index.rows)
+    assert isinstance(release.shards, files.StoredShards)
+    groups = len(release.shards.index.rows)
 
     def needed(ask: Callable[[], object]) -> int:
         read.clear()
@@ -400,16 +400,16 @@ def test_no_more_than_two_parts_are_in_memory_at_a_time(
 ) -> None:
     """One that is being read, and the one before it: whatever goes through all leaves."""
     read: list[weakref.ref[Any]] = []
-    plain, most = files.PartsInFiles.checked, 0
+    plain, most = files.StoredShards.checked, 0
 
-    def counted(self: files.PartsInFiles, number: int, table: pa.Table) -> Any:
+    def counted(self: files.StoredShards, number: int, table: pa.Table) -> Any:
         nonlocal most
         found = plain(self, number, table)
         read.append(weakref.ref(found[0]))
         most = max(most, sum(one() is not None for one in read))
         return found
 
-    monkeypatch.setattr(files.PartsInFiles, "checked", counted)
+    monkeypatch.setattr(files.StoredShards, "checked", counted)
     monkeypatch.setattr(streamed, "ROWS", 64)
     folder = folders["spine alone"][1]
     release = tt.Release.load(folder)

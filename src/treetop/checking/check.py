@@ -20,9 +20,9 @@ from treetop.card.content import draft_card
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.schema import Facts, misfit
-from treetop.checking import arithmetic, counting, parts
+from treetop.checking import arithmetic, counting, shards
 from treetop.checking.counting import differences, keeps_regions
-from treetop.checking.parts import PartsCheck
+from treetop.checking.shards import ShardsCheck
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.measure.vectors import repaired
@@ -311,9 +311,9 @@ class _Check:
         return Release.of(read_contents(self.folder))
 
     @cached_property
-    def by_parts(self) -> PartsCheck | None:
-        """The checks of tables that are in parts; None where they are not."""
-        return PartsCheck(self.release, self.card, self.folder) if in_parts(self.card) else None
+    def by_shards(self) -> ShardsCheck:
+        """The checks of what the tables hold."""
+        return ShardsCheck(self.release, self.card, self.folder)
 
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
@@ -367,37 +367,33 @@ class _Check:
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 
     def leaves(self) -> Iterator[str]:
-        yield from (counting.leaves(self.release, self.card) if self.by_parts is None else self.by_parts(parts.LEAVES))
+        yield from self.by_shards(shards.LEAVES)
 
     def sums(self) -> Iterator[str]:
-        yield from (
-            counting.sums(self.release, self.card, self.folder) if self.by_parts is None else self.by_parts(parts.SUMS)
-        )
+        yield from self.by_shards(shards.SUMS)
 
     def margins(self) -> Iterator[str]:
-        yield from counting.margins(self.release) if self.by_parts is None else self.by_parts(parts.MARGIN)
+        yield from self.by_shards(shards.MARGIN)
 
     def facts(self) -> Iterator[str]:
-        yield from counting.facts(self.release) if self.by_parts is None else self.by_parts(parts.FACT)
+        yield from self.by_shards(shards.FACT)
 
     @cached_property
     def _tables(self) -> dict[str, list[str]]:
-        """What is wrong with each table, by its name; leaves in parts are compared part by part."""
+        """The findings of each table by name; those of several shards are compared shard by shard."""
         return counting.tables(self.release, self.folder)
 
     def intervals(self) -> Iterator[str]:
         for name in counting.BOUNDED:
             yield from self._tables.get(name, [])
-        if self.by_parts is not None:
-            yield from self.by_parts(parts.INTERVALS)
+        yield from self.by_shards(shards.INTERVALS)
 
     def tables(self) -> Iterator[str]:
         bounded = counting.BOUNDED if self._lists(MEASUREMENTS) else ()
         for name, findings in self._tables.items():
             yield from findings if name not in bounded else []
         yield from counting.beside(self.release, self.folder, self.card)
-        if self.by_parts is not None:
-            yield from self.by_parts(parts.EVIDENCE)
+        yield from self.by_shards(shards.EVIDENCE)
 
     def estimated(self) -> Iterator[str]:
         yield from counting.estimated(self.release)

@@ -43,11 +43,8 @@ from treetop.release.folder import (
     UNRESOLVED,
     in_parts,
     names_table,
-    nodes_schema,
-    nodes_table,
     part_name,
     parts_listed,
-    sizes,
     stored_tables,
 )
 from treetop.release.folder import NAMES as NAMED
@@ -319,32 +316,14 @@ def _one_code(found: re.Match[str]) -> str:
     return f"1 code of {column} is counted as another"
 
 
-def leaves(release: Release, card: dict[str, Any]) -> Iterator[str]:
-    """Compare the leaves, which are valid once they are loaded, with the number that the card states."""
-    stated = card["released"]
-    if len(release.count) != stated["leaves"]:
-        yield f"{COUNTS} has {len(release.count):,} leaves, but the card says {stated['leaves']:,}"
-    if release.total != stated["total"]:
-        tables = COUNTS if release.left is None else f"{COUNTS} with {UNRESOLVED}"
-        yield f"{tables} sums to {release.total:,}, but the card says {stated['total']:,}"
-
-
-def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
-    """Recompute every level from the leaves, and compare it with the card and with nodes.parquet."""
-    if (release.left is not None) != ("resolve" in card["plan"]):
-        yield f"{UNRESOLVED} is there, or is missing, against the plan"
-    for where, one, other in differences(card["released"], sizes(release)):
-        yield f"card.json: released.{where} is {one}, but the leaves give {other}"
-    if not any(file["path"] == NODES for file in card["files"]):
-        return
-    stated = read_table(folder / NODES)
-    schema = nodes_schema(release)
-    if [(field.name, field.type) for field in stated.schema] != [(field.name, field.type) for field in schema]:
-        yield f"{NODES} has the columns {', '.join(stated.column_names)}, of other names or types than it should"
-        return
-    at = 0
+def nodes(release: Release, folder: Path) -> Iterator[str]:
+    """Compare nodes.parquet with every level, computed again from the leaves."""
+    stated, at = read_table(folder / NODES), 0
     for index in range(len(release.spine.levels) + 1):
-        expected = nodes_table(release, index)
+        (expected,) = release.shards.tables(index, release.confidence, numbered=True)
+        if [(field.name, field.type) for field in stated.schema] != [(one.name, one.type) for one in expected.schema]:
+            yield f"{NODES} has the columns {', '.join(stated.column_names)}, of other names or types than it should"
+            return
         found = stated.slice(at, expected.num_rows)
         at += expected.num_rows
         if not found.equals(expected):
@@ -356,16 +335,11 @@ def sums(release: Release, card: dict[str, Any], folder: Path) -> Iterator[str]:
         yield f"{NODES} has {stated.num_rows - at} rows too many"
 
 
-def margins(release: Release) -> Iterator[str]:
-    """Compare every cell of a margin with what the leaves add up to; what is unresolved may belong to any.
-
-    A margin that crosses another has what they add up to, and nothing of what is unresolved.
-    """
-    yield from margin_findings(release, [table.sums(release.tree) for table in release.margins])
-
-
 def margin_findings(release: Release, sums: Sequence[NDArray[np.int64]]) -> Iterator[str]:
-    """Compare every cell of every margin with the sum of its leaves."""
+    """Compare every cell of a margin with the sum of its leaves; what is unresolved may belong to any.
+
+    A margin that crosses another has exactly the sum, and nothing of what is unresolved.
+    """
     for table, sum_of in zip(release.margins, sums, strict=True):
         missing = table.count - sum_of
         if table.exact and table.count.sum() != release.total:
@@ -378,21 +352,6 @@ def margin_findings(release: Release, sums: Sequence[NDArray[np.int64]]) -> Iter
                 f"{MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
                 f"{table.count[cell] - missing[cell]:,}"
             )
-
-
-def facts(release: Release) -> Iterator[str]:
-    """Compare every cell that a fact names with what is released; what is unresolved may belong to any."""
-    assert release.facts is not None
-    finest = release.spine.finest
-    for fact in release.facts:
-        levels = {attribute: depth - 1 for attribute, depth in enumerate(fact.table.depths) if depth}
-        leaf, count = release.tree.resolved(levels)
-        cells = np.unique(fact.table.numbers(leaf, finest))
-        if fact.rule is not None and len(wrong := cells[~np.isin(cells, fact.rule.cells)]):
-            yield f"{fact.words}: {fact.table.words(int(wrong[0]))} is impossible, and is released"
-        if fact.boxes is not None:
-            found = fact.table.counted(fact.boxes.cells, leaf, finest, count)
-            yield from beyond(fact, fact.boxes, found, release.total - int(count.sum()))
 
 
 def beyond(fact: TableFact, boxes: CellBounds, found: NDArray[np.int64], missing: int) -> Iterator[str]:
@@ -421,12 +380,9 @@ BOUNDED = (COUNTS, UNRESOLVED, MARGINS)
 def tables(release: Release, folder: Path) -> dict[str, list[str]]:
     """Compare every table, with all its columns, with what this release writes; return the findings by table."""
     found = {}
-    for name, expected in stored_tables(release, release.parts):
+    for name, expected in stored_tables(release, release.shards):
         given = "the measurements give" if name in BOUNDED and release.confidence is not None else "this release has"
         found[name] = list(compared(folder, name, expected, given))
-    if release.parts is None and release.evidence is not None:
-        levels = range(1, len(release.spine.levels) + 1)
-        found[EVIDENCE] += evidence_findings(release.tree, release.evidence, levels)
     if MEASUREMENTS in found and release.cells is None:
         found[MEASUREMENTS] += _missing(release)
     return found
@@ -434,10 +390,9 @@ def tables(release: Release, folder: Path) -> dict[str, list[str]]:
 
 def _missing(release: Release) -> Iterator[str]:
     """Say which levels lack measurements: of levels with few public nodes all are kept."""
-    measured = release.parts.top.tree if release.parts is not None else release.tree
-    last = len(release.spine.levels) if release.parts is None else release.parts.top.level + 1
-    for level, seen in zip(release.spine.levels[:last], release.measurements.levels, strict=False):
-        fanout = measured.fanout(level.index)
+    top, kept = release.shards.top, release.shards.measurements.levels
+    for level, seen in zip(release.spine.levels[: top.level + 1], kept, strict=False):
+        fanout = top.tree.fanout(level.index)
         if seen is None and level.nodes <= FEW_NODES and (fanout > 1).any():
             yield f"{MEASUREMENTS} lacks those of {level.name}, of which all are kept"
 

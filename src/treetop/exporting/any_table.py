@@ -22,10 +22,10 @@ from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.sheet import LARGEST, Sheet, Workbook, readme
-from treetop.release.parts import Leaves, Parts
 from treetop.release.selection import MOST_ROWS, Selection, with_names, with_outside
+from treetop.release.shards import Leaves, Shards
 
-# Tables of a release in parts, written without holding it: as they are, or in the order in which codes were listed.
+# Tables of several shards, written one at a time: in spine order, or in the order in which codes were listed.
 
 ROWS = 1 << 20
 """About so many rows are sorted at a time."""
@@ -33,34 +33,34 @@ MOST_FILES = 256
 """Rows are dealt out to no more files than this."""
 
 
-def parts_at(release: Selection, depths: Depths) -> Parts | None:
-    """Return the parts of a release, where all leaves of it are asked for; None where it is in memory."""
+def shards_at(release: Selection, depths: Depths) -> Shards | None:
+    """Return the shards of a large release if all its leaves are asked for; None if they are in memory."""
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees_of(release).items())
-    return release.whole.parts if finest and not release.ranges else None
+    return release.whole.stored if finest and not release.ranges else None
 
 
 def leaves_of(release: Selection) -> Iterator[Leaves]:
     """Yield the leaves of a release, some at a time."""
-    if release.whole.parts is not None and not release.ranges:
-        yield from release.whole.parts.groups_meeting({})
-    else:
+    if release.ranges:
         yield release.nodes, release.count
+    else:
+        yield from release.whole.shards.groups_meeting({})
 
 
-def as_they_are(file: str, release: Selection, parts: Parts, columns: Sequence[str], names: Sequence[str]) -> Sheet:
+def as_they_are(file: str, release: Selection, shards: Shards, columns: Sequence[str], names: Sequence[str]) -> Sheet:
     """Return some columns of all leaves, under other names, in the order of the spine."""
     tables = (table.select(columns).rename_columns(names) for table in release.batches())
     batches = (batch for table in tables for batch in table.to_batches())
     kinds = [pa.int64() if column in ("count", "lower", "upper") else pa.string() for column in columns]
     schema = pa.schema(list(zip(names, kinds, strict=True)))
-    return Sheet(file, schema, batches, parts.leaves, release.total, _size(release, columns))
+    return Sheet(file, schema, batches, shards.leaves, release.total, _size(release, columns))
 
 
-def as_listed(file: str, release: Selection, parts: Parts, names: Sequence[str], near: Path) -> Sheet:
+def as_listed(file: str, release: Selection, shards: Shards, names: Sequence[str], near: Path) -> Sheet:
     """Return all leaves with names and bounds, attribute by attribute in the order in which codes were listed."""
-    dealt = _Dealt(release, parts, names, near)
+    dealt = _Dealt(release, shards, names, near)
     schema = dealt.table(np.empty(0, dealt.kind)).schema
-    return Sheet(file, schema, dealt.batches(), parts.leaves, release.total, _size(release, schema.names))
+    return Sheet(file, schema, dealt.batches(), shards.leaves, release.total, _size(release, schema.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class _Dealt:
     """Rows by the codes of their first attribute."""
 
     release: Selection
-    parts: Parts
+    shards: Shards
     names: Sequence[str]
     near: Path
 
@@ -80,7 +80,7 @@ class _Dealt:
 
     @property
     def _fields(self) -> list[str]:
-        return [f"node{attribute}" for attribute in range(len(self.parts.spine.trees))]
+        return [f"node{attribute}" for attribute in range(len(self.shards.spine.trees))]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Deal all rows out, and yield them sorted."""
@@ -102,10 +102,10 @@ class _Dealt:
 
     def _bounds(self) -> NDArray[np.int64]:
         """Return, by their place in the listing, the codes of the first attribute with which a new file begins."""
-        first = list(self.parts.spine.attributes).index(self.names[0])
-        tree = self.parts.spine.trees[first]
+        first = list(self.shards.spine.attributes).index(self.names[0])
+        tree = self.shards.spine.trees[first]
         number = np.zeros(tree.sizes[-1], np.int64)
-        for nodes, _ in self.parts.groups_meeting({}):
+        for nodes, _ in self.shards.groups_meeting({}):
             number += np.bincount(nodes[first], minlength=len(number))
         listed = np.empty_like(number)
         listed[tree.listing(len(tree.levels) - 1)] = number
@@ -115,20 +115,19 @@ class _Dealt:
         return np.unique(np.concatenate([[0], inner, [len(number)]]))
 
     def _rows(self) -> Iterator[NDArray[np.void]]:
-        confidence, leaf = self.release.confidence, len(self.parts.spine.levels)
-        for part in self.parts:
-            rows = np.empty(len(part.tree.count), self.kind)
-            for field, nodes in zip(self._fields, part.tree.nodes, strict=True):
+        confidence, leaf = self.release.confidence, len(self.shards.spine.levels)
+        for shard in self.shards:
+            rows = np.empty(len(shard.tree.count), self.kind)
+            for field, nodes in zip(self._fields, shard.tree.nodes, strict=True):
                 rows[field] = nodes
-            rows["count"] = part.tree.count
-            if confidence is not None:
-                bounds = part.measured.intervals(confidence)[leaf]
+            rows["count"] = shard.tree.count
+            if (bounds := shard.intervals(leaf, confidence)) is not None:
                 rows["lower"], rows["upper"] = bounds.lower, bounds.upper
             yield rows
 
     def _ranks(self, rows: NDArray[np.void]) -> list[NDArray[np.int64]]:
         """Return, for each attribute in the order of the columns, the place of each row's code in its listing."""
-        trees, order = trees_of(self.release), list(self.parts.spine.attributes)
+        trees, order = trees_of(self.release), list(self.shards.spine.attributes)
         return [
             trees[name].listing(len(trees[name].levels) - 1)[rows[self._fields[order.index(name)]]]
             for name in self.names
@@ -136,7 +135,7 @@ class _Dealt:
 
     def table(self, rows: NDArray[np.void]) -> pa.Table:
         """Return rows with their codes and names."""
-        trees, order = trees_of(self.release), list(self.parts.spine.attributes)
+        trees, order = trees_of(self.release), list(self.shards.spine.attributes)
         nodes = {name: rows[self._fields[order.index(name)]].astype(np.int64) for name in self.names}
         columns = {name: trees[name].codes[-1].take(pa.array(nodes[name])) for name in self.names}
         numbers = [name for name in self.kind.names or () if name not in self._fields]
@@ -207,16 +206,16 @@ def notes_of(request: Request, table: pa.Table) -> tuple[str, ...]:
 
 def _csv(request: Request) -> Content:
     release = request.release
-    if (parts := parts_at(release, request.depths)) is not None:
+    if (shards := shards_at(release, request.depths)) is not None:
         near = request.out.absolute().parent
-        return Content([as_listed("counts.csv", release, parts, attributes_of(release), near)])
+        return Content([as_listed("counts.csv", release, shards, attributes_of(release), near)])
     table = rows_at(request.release, request.depths)
     return Content([Sheet.of("counts.csv", table, "count")], notes=notes_of(request, table))
 
 
 def _excel(request: Request) -> Content:
-    if (parts := parts_at(request.release, request.depths)) is not None:
-        _refuse_long(request, parts.leaves)  # before all of them are read
+    if (shards := shards_at(request.release, request.depths)) is not None:
+        _refuse_long(request, shards.leaves)  # before all of them are read
     table = rows_at(request.release, request.depths)
     _refuse_long(request, table.num_rows)
     about = readme(request.release, request.depths)

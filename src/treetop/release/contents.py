@@ -19,9 +19,8 @@ from treetop.measure.measure import Evidence, Remainders
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.margins import MarginTable
 from treetop.release.measured import Measured
-from treetop.release.measured_parts import MeasuredParts
 from treetop.release.measurements import Measurements
-from treetop.release.parts import Parts
+from treetop.release.shards import NO_MEASUREMENTS, OneShard, Shards
 from treetop.release.tree import ReleasedTree
 
 
@@ -56,18 +55,18 @@ class Contents:
     """Of every leaf region the number of groups, or people, that is public and kept; None where that is not so."""
     reservation: Reservation | None = field(default=None, repr=False)
     """What was charged for it, until a folder is recorded; None where no ledger was charged."""
-    parts: Parts | None = field(default=None, repr=False)
-    """The leaves part by part, where they are in a folder and in memory only if somebody asks for all of them."""
+    stored: Shards | None = field(default=None, repr=False)
+    """The leaves shard by shard, if they stay in a folder until somebody asks for all of them."""
 
     @property
     def total(self) -> int:
         """The sum of all counts, unresolved ones included."""
-        return self.tree.total if self.parts is None else self.parts.top.total
+        return self.shards.top.tree.total
 
     @property
     def leaves(self) -> int:
         """How many leaves are above zero."""
-        return len(self.count) if self.parts is None else self.parts.leaves
+        return self.shards.leaves
 
     @property
     def unresolved_total(self) -> int:
@@ -78,14 +77,24 @@ class Contents:
     def confidence(self) -> float | None:
         """The confidence of its intervals; None where they are off."""
         off = self.card.get("plan", {}).get("confidence", True) is None
-        evidence = self.evidence if self.parts is None else self.parts.evidence
-        none = evidence is None and self.all_measured is None
+        none = self.shards.evidence is None and self.all_measured is None
         return None if none or off else float(self.card["accuracy"]["confidence"])
 
     @property
     def selective(self) -> bool:
         """Whether nodes were named by a test; their intervals account for that selection."""
         return self.left is not None
+
+    @cached_property
+    def shards(self) -> Shards:
+        """The leaves shard by shard; a release in memory has one shard."""
+        return self.in_memory if self.stored is None else self.stored
+
+    @property
+    def in_memory(self) -> OneShard:
+        """All leaves as one shard."""
+        known = self.cells or (None if self.evidence is None else self.measured)
+        return OneShard.of(self.tree, known, self.facts)
 
     @cached_property
     def tree(self) -> ReleasedTree:
@@ -96,10 +105,7 @@ class Contents:
     def measured(self) -> Measured:
         """What was measured, as far as it was kept."""
         if self.evidence is None:
-            raise ReleaseError(
-                "this release has no intervals and no measurements: its plan has intervals off, or it is not from the "
-                "top down"
-            )
+            raise ReleaseError(NO_MEASUREMENTS)
         return Measured(self.tree, self.evidence, self.all_measured, self.selective, self.facts)
 
     @cached_property
@@ -109,13 +115,6 @@ class Contents:
         told = plan.get("degrees") or plan.get("groups")
         if told is None or self.all_measured is None:
             return None
-        people = self.total if rebuild_unit(self.card).total_is_exact(False) else None
+        people = self.tree.total if rebuild_unit(self.card).total_is_exact(False) else None
         kept = self.public is not None
         return MeasuredCells(self.tree, self.all_measured, told["form"] == "cumulative", people, kept)
-
-    @property
-    def known(self) -> Measured | MeasuredCells | MeasuredParts:
-        """What intervals come from."""
-        if self.parts is not None and self.parts.evidence is not None:
-            return MeasuredParts(self.parts)
-        return self.cells or self.measured

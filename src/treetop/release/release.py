@@ -113,7 +113,7 @@ class Release(Contents):
     @property
     def measurements(self) -> Measurements:
         """What was measured, node by node, as far as it was kept."""
-        return self.known.measurements
+        return self.shards.measurements
 
     @property
     def intervals(self) -> tuple[LevelIntervals, ...]:
@@ -122,7 +122,7 @@ class Release(Contents):
 
     def intervals_at(self, confidence: float) -> tuple[LevelIntervals, ...]:
         """Return the noise intervals of the released nodes at any confidence, from the total down."""
-        return self.known.intervals(confidence)
+        return self.shards.intervals(confidence)
 
     def estimates(self, level: str | None = None) -> pa.Table:
         """Return the least-squares estimates of all measured nodes of a level (leaves when None), in spine order.

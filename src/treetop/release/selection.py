@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +18,14 @@ from treetop.domain.spine import TIMES, Spine
 from treetop.domain.spine_level import AttributeStep
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
-from treetop.measure.measure import Remainders
 from treetop.plan.graphs.degrees import DEGREE
 from treetop.plan.groups.planned import SIZE
-from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.intervals.boxes import Boxes, Range, narrowed
-from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import Interval
-from treetop.release.intervals.sums import box_intervals
 from treetop.release.margins import MarginTable, find
-from treetop.release.measured_parts import MeasuredParts
-from treetop.release.scanning import leaves_within, part_rows, sum_within, summed_within, table_of_parts
-from treetop.release.tree import ReleasedTree, spans
+from treetop.release.shards import level_rows
+from treetop.release.tree import ReleasedTree, meeting
 
 Ints = NDArray[np.int64]
 
@@ -67,16 +62,7 @@ class Selection:
     @cached_property
     def tree(self) -> ReleasedTree:
         """The selected leaves, and what is unresolved at nodes that belong to the selection with all they have."""
-        if self.ranges and (parts := self.whole.parts) is not None:
-            return ReleasedTree(self.spine, *leaves_within(parts, self.ranges))
-        whole = self.whole.tree
-        if not self.ranges:
-            return whole
-        chosen = np.ones(len(whole.count), dtype=bool)
-        for attribute, (start, stop) in self.ranges.items():
-            chosen &= (whole.nodes[attribute] >= start) & (whole.nodes[attribute] < stop)
-        left = None if whole.left is None else whole.left[self._meeting(whole.left)[1]]
-        return ReleasedTree(self.spine, whole.nodes[:, chosen], whole.count[chosen], left)
+        return self.whole.shards.within(self.ranges) if self.ranges else self.whole.tree
 
     @property
     def nodes(self) -> NDArray[np.int32]:
@@ -91,9 +77,7 @@ class Selection:
     @property
     def total(self) -> int:
         """The sum of all counts, unresolved ones included where all of their node is selected, or a margin tells."""
-        if (parts := self.whole.parts) is not None:
-            return sum_within(parts, self.ranges)
-        return self.tree.total if self._own_count is None else self._own_count
+        return self.whole.shards.total_within(self.ranges) if self._own_count is None else self._own_count
 
     @property
     def leaves(self) -> int:
@@ -114,17 +98,8 @@ class Selection:
         left = self.whole.left
         if left is None or not self.ranges or self._own_count is not None:
             return 0
-        meets, within = self._meeting(left)
+        meets, within = meeting(self.spine, left, self.ranges)
         return int(left.count[meets & ~within].sum())
-
-    def _meeting(self, left: Remainders) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which remainders' nodes have leaves of the selection, and which have no others."""
-        starts, stops = spans(self.spine, left)
-        meets, within = np.ones(len(left), dtype=bool), np.ones(len(left), dtype=bool)
-        for attribute, (start, stop) in self.ranges.items():
-            meets &= (starts[attribute] < stop) & (stops[attribute] > start) & (start < stop)
-            within &= (starts[attribute] >= start) & (stops[attribute] <= stop)
-        return meets, within
 
     def where(self, **codes: str) -> Selection:
         """Return what matches these codes as well, each of any level."""
@@ -188,10 +163,7 @@ class Selection:
         depths: dict[int, int] = {}
         for part in asked:
             depths[part.attribute] = max(depths.get(part.attribute, 0), part.depth)
-        if (parts := self.whole.parts) is not None:
-            leaf, counts = summed_within(parts, self.ranges, depths)
-        else:
-            leaf, counts = self._own_cells(asked) or self.tree.resolved(depths)
+        leaf, counts = self._own_cells(asked) or self.whole.shards.sums_within(self.ranges, depths)
         columns = [self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]] for part in asked]
         listing = [self.spine.trees[part.attribute].listing(part.depth) for part in asked]
         first, inverse = _groups([own[column] for own, column in zip(listing, columns, strict=True)])
@@ -232,14 +204,13 @@ class Selection:
 
     def intervals_of(self, boxes: Boxes, confidence: float | None = None) -> tuple[Ints, Ints]:
         """Return the lower and upper bounds of the true counts of boxes, released or not."""
-        known, confidence = self.whole.known, self.confidence or 0.95 if confidence is None else confidence
+        confidence = self.confidence or 0.95 if confidence is None else confidence
+        _ = self.whole.shards.measured  # refuses a release without measurements
         if (table := self._margin(boxes.depth)) is not None:
             cells = table.cells(boxes)
             lower, upper = table.intervals(confidence)
             return lower[cells], upper[cells]
-        if isinstance(known, MeasuredCells | MeasuredParts):
-            return known.of_boxes(boxes, confidence)
-        return box_intervals(known, boxes, confidence)
+        return self.whole.shards.intervals_of(boxes, confidence)
 
     def table(self, level: str | None = None) -> pa.Table:
         """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
@@ -247,22 +218,16 @@ class Selection:
         A part of a release has counts only: its nodes may not be those that the intervals are of.
         """
         index = level_index(self.spine, level)
-        if self.whole.parts is not None and not self.ranges:
-            return table_of_parts(self.whole.parts, index, self.confidence)
-        found = self.tree.at(index)
-        columns = codes_at(self.spine, index, found.nodes) | {"count": pa.array(found.count)}
-        if self.confidence is not None and not self.conditions:
-            bounds = self.whole.known.intervals(self.confidence)[index]
-            columns |= {"lower": pa.array(bounds.lower), "upper": pa.array(bounds.upper)}
-        return pa.table(columns)
+        if self.conditions:
+            return level_rows(self.spine, index, self.tree.at(index), None)
+        return self.whole.shards.table(index, self.confidence)
 
     def batches(self, level: str | None = None) -> Iterator[pa.Table]:
         """Yield what `table` returns some rows at a time, so that no more than a part of a release is in memory."""
-        index, parts = level_index(self.spine, level), self.whole.parts
-        if parts is not None and not self.ranges and index > parts.top.level:
-            yield from (part_rows(part, index, self.confidence) for part in parts)
-        else:
+        if self.conditions:
             yield self.table(level)
+        else:
+            yield from self.whole.shards.tables(level_index(self.spine, level), self.confidence)
 
     def records(self) -> pa.Table:
         """Return synthetic records, one row per unit of count; what is unresolved has no record."""
@@ -365,9 +330,6 @@ def noted(table: pa.Table) -> pa.Table:
 
 
 # How a notebook shows a release, or a part of one: its largest counts with their intervals, and its guarantee.
-
-if TYPE_CHECKING:
-    pass
 
 MOST = 10
 """So many rows are shown."""

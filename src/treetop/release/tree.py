@@ -248,6 +248,18 @@ def spans(spine: Spine, left: Remainders) -> tuple[Ints, Ints]:
     return start, stop
 
 
+def meeting(
+    spine: Spine, left: Remainders, ranges: Mapping[int, tuple[int, int]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which remainders' nodes have leaves within ranges, and which have no others."""
+    starts, stops = spans(spine, left)
+    meets, within = np.ones(len(left), dtype=bool), np.ones(len(left), dtype=bool)
+    for attribute, (start, stop) in ranges.items():
+        meets &= (starts[attribute] < stop) & (stops[attribute] > start) & (start < stop)
+        within &= (starts[attribute] >= start) & (stops[attribute] <= stop)
+    return meets, within
+
+
 def spans_at(spine: Spine, index: int, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
     """Return the same for nodes of one level."""
     start, stop = np.zeros(nodes.shape, np.int64), np.empty(nodes.shape, np.int64)

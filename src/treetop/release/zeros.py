@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from treetop.domain.table_cells import CellNumbering, Depths, below
 from treetop.release.intervals.boxes import Boxes
-from treetop.release.intervals.cells import MeasuredCells
-from treetop.release.measured import Measured
 from treetop.release.selection import Selection
 
 Ints = NDArray[np.int64]
@@ -59,8 +57,7 @@ def most_of_a_zero(selection: Selection, index: int) -> int | None:
     """Return a bound that each cell of a level of the spine keeps which is not listed; None where none is known."""
     if selection.confidence is None or selection.total == 0:
         return None
-    known = selection.whole.known
-    if isinstance(known, MeasuredCells) or (isinstance(known, Measured) and known.apart is not None):
+    if selection.whole.all_measured is not None:
         return None  # a zero may be a node that was measured
-    levels = known.intervals(selection.confidence)[:index]
+    levels = selection.whole.shards.intervals(selection.confidence)[:index]
     return int(max(level.absent.max(initial=0) for level in levels))

@@ -1,20 +1,6 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, made_from_all
-from treetop.release.folder.parts import (
-    COUNT_PARTS,
-    EVIDENCE_PARTS,
-    FOLDERS,
-    INDEX,
-    NODE_PARTS,
-    TOP,
-    PartsInFiles,
-    evidence_rows,
-    index_rows,
-    part_name,
-    parts_listed,
-    top_table,
-)
 from treetop.release.folder.place import check_place, claimed
 from treetop.release.folder.public import PUBLIC
 from treetop.release.folder.read import (
@@ -36,8 +22,22 @@ from treetop.release.folder.read import (
     read_domain,
     read_spine,
 )
+from treetop.release.folder.shards import (
+    COUNT_PARTS,
+    EVIDENCE_PARTS,
+    FOLDERS,
+    INDEX,
+    NODE_PARTS,
+    TOP,
+    StoredShards,
+    evidence_rows,
+    index_rows,
+    part_name,
+    parts_listed,
+    top_table,
+)
 from treetop.release.folder.unresolved import UNRESOLVED
-from treetop.release.folder.write import Draft, drafted, nodes_schema, nodes_table, save, sizes, stored_tables
+from treetop.release.folder.write import Draft, drafted, save, sizes, stored_tables
 from treetop.release.margins import MARGINS
 
 __all__ = [
@@ -62,7 +62,7 @@ __all__ = [
     "TOP",
     "UNRESOLVED",
     "Draft",
-    "PartsInFiles",
+    "StoredShards",
     "check_place",
     "claimed",
     "drafted",
@@ -73,8 +73,6 @@ __all__ = [
     "load",
     "made_from_all",
     "names_table",
-    "nodes_schema",
-    "nodes_table",
     "part_name",
     "parts_listed",
     "read_card",

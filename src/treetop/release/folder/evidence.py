@@ -18,6 +18,7 @@ from treetop.noise.law import described_law
 from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.shards import Shards
 from treetop.release.stored import read_table, whole_numbers
 from treetop.release.tree import ReleasedTree
 from treetop.repair import REPAIRS
@@ -27,13 +28,12 @@ Ints = NDArray[np.int64]
 EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 
 
-def evidence_tables(release: Contents) -> Iterator[tuple[str, pa.Table]]:
-    """Yield both files of a release that keeps measurements; of group sizes and degrees, the measurements are all."""
-    if release.cells is not None:
-        yield MEASUREMENTS, release.cells.measurements.table()
-    elif release.evidence is not None:
-        yield EVIDENCE, evidence_table(release.evidence)
-        yield MEASUREMENTS, release.measured.measurements.table()
+def evidence_tables(shards: Shards) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what was measured of the levels in memory, as two files; of group sizes and degrees only measurements."""
+    if shards.evidence is not None:
+        yield EVIDENCE, evidence_table(shards.evidence)
+    if shards.is_measured:
+        yield MEASUREMENTS, shards.measurements.table()
 
 
 def evidence_table(evidence: Evidence) -> pa.Table:
@@ -56,39 +56,62 @@ def evidence_table(evidence: Evidence) -> pa.Table:
 
 
 def with_evidence(release: Contents, folder: Path) -> Contents:
-    """Read what was kept, and all measurements where they are more than those under released nodes."""
+    """Read what was kept, and all measurements if they are more than those under released nodes."""
     laws = laws_of(release.card)
     if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
         cells = Measurements.from_table(read_table(folder / MEASUREMENTS), release.spine, laws)
         return replace(release, all_measured=cells)
     if not (folder / EVIDENCE).is_file():
         return release
-    spine, tree = release.spine, release.tree
-    table = read_table(folder / EVIDENCE)
-    sizes = [tree.size(index) for index in range(len(laws))]
-    if not np.array_equal(whole_numbers(table, "level"), np.repeat(np.arange(len(sizes)), sizes)):
-        raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node")
-    bounds = np.cumsum(sizes)[:-1]
-    measured, highest = (np.split(filled(table.column(name)), bounds) for name in ("measured", "highest"))
-    found = Measurements.from_table(read_table(folder / MEASUREMENTS), spine, laws)
-    if (found.total is None) != (laws[0] is None):
-        raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
-    children = [_measured_children(tree, level.index) for level in spine.levels]
+    tree, levels = release.tree, release.spine.levels
     if not made_from_all(release.card):
-        if any(seen is not None and len(seen) != number for seen, number in zip(found.levels, children, strict=True)):
-            raise ReleaseError(f"{folder}: {MEASUREMENTS} is not about the released nodes")
-        slots = [np.empty(0, np.int64) if seen is None else seen.value for seen in found.levels]
-        levels = map(LevelEvidence, measured[1:], highest, slots)
-        return replace(release, evidence=Evidence(found.total, tuple(levels), laws))
+        return replace(release, evidence=read_evidence(folder, tree, len(levels), laws))
+    measured, highest, found = _read(folder, tree, len(levels), laws)
     # A level at which no retained node has several children has no rows, and nothing of it is missing.
-    none = LevelMeasurements(np.empty((len(spine.attributes), 0), np.int32), np.empty(0, np.int64))
-    pairs = zip(found.levels, children, strict=True)
-    found = replace(found, levels=tuple(none if seen is None and number == 0 else seen for seen, number in pairs))
+    none = LevelMeasurements(np.empty((len(tree.nodes), 0), np.int32), np.empty(0, np.int64))
+    pairs = zip(found.levels, levels, strict=True)
+    kept = (none if seen is None and not _measured_children(tree, level.index) else seen for seen, level in pairs)
+    found = replace(found, levels=tuple(kept))
     aligned = align(tree, found)
     for own, beside, level in zip(measured[1:], highest, aligned.levels, strict=False):
         if not (np.array_equal(own, level.measured) and np.array_equal(beside, level.highest)):
             raise ReleaseError(f"{folder}: {EVIDENCE} is not what {MEASUREMENTS} gives for the released nodes")
     return replace(release, evidence=aligned, all_measured=found)
+
+
+def read_evidence(folder: Path, tree: ReleasedTree, level: int, laws: tuple[Law | None, ...]) -> Evidence:
+    """Read what was measured of the nodes down to a level and, above the leaves, of the children of the last."""
+    measured, highest, found = _read(folder, tree, level, laws)
+    levels = []
+    own = [*measured[1:], np.empty(0, np.int64)]
+    for refined, seen, mine, beside in zip(tree.spine.levels, found.levels, own, highest, strict=False):
+        if seen is not None and len(seen) != _measured_children(tree, refined.index):
+            raise ReleaseError(f"{folder}: {MEASUREMENTS} is not about the released nodes")
+        levels.append(LevelEvidence(mine, beside, np.empty(0, np.int64) if seen is None else seen.value))
+    if any(seen is not None and len(seen) for seen in found.levels[len(levels) :]):
+        raise ReleaseError(f"{folder}: {MEASUREMENTS} has levels below those in {EVIDENCE}")
+    return Evidence(found.total, tuple(levels), laws)
+
+
+def _read(
+    folder: Path, tree: ReleasedTree, level: int, laws: tuple[Law | None, ...]
+) -> tuple[list[Ints], list[Ints], Measurements]:
+    """Return the nodes' own measurements and their highest dropped children, by level, and all measurements."""
+    table = read_table(folder / EVIDENCE)
+    measured, highest = split_evidence(table, range(level + 1), tree, f"{folder}: {EVIDENCE}")
+    found = Measurements.from_table(read_table(folder / MEASUREMENTS), tree.spine, laws)
+    if (found.total is None) != (laws[0] is None):
+        raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
+    return measured, highest, found
+
+
+def split_evidence(table: pa.Table, levels: range, tree: ReleasedTree, name: str) -> tuple[list[Ints], list[Ints]]:
+    """Return both columns of an evidence table by level; refuse one without a row for every released node."""
+    sizes = [tree.size(index) for index in levels]
+    if not np.array_equal(whole_numbers(table, "level"), np.repeat(levels, sizes)):
+        raise ReleaseError(f"{name} does not have one row for every released node")
+    measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
+    return measured, highest
 
 
 def made_from_all(card: dict[str, Any]) -> bool:

@@ -32,8 +32,8 @@ from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, laws_of, with_evidence
-from treetop.release.folder.parts import FOLDERS, INDEX, TOP, read_parts
 from treetop.release.folder.public import PUBLIC, read_public
+from treetop.release.folder.shards import FOLDERS, INDEX, TOP, read_shards
 from treetop.release.folder.unresolved import UNRESOLVED, read_unresolved
 from treetop.release.margins import MARGINS, MarginTable, read_margins
 from treetop.release.stored import read_bytes, read_schema, read_table, read_text
@@ -261,17 +261,17 @@ def _in_parts(
         if verified and file_sha256(folder / name) != stated.get(name):
             raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {_more(folder)}")
 
-    parts = read_parts(folder, card, spine, facts, laws_of(card), verify)
+    shards = read_shards(folder, card, spine, facts, laws_of(card), verify)
     return Contents(
         spine,
-        later(lambda: parts.all_leaves[0]),
-        later(lambda: parts.all_leaves[1]),
+        later(lambda: shards.all_leaves[0]),
+        later(lambda: shards.all_leaves[1]),
         card,
         plan_toml,
-        evidence=later(parts.all_evidence),
+        evidence=later(shards.all_evidence),
         margins=_margins(folder, card, spine, facts),
         facts=facts,
-        parts=parts,
+        stored=shards,
     )
 
 

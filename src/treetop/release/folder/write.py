@@ -22,8 +22,7 @@ from treetop.card.schema import Facts, validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
-from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, evidence_table, evidence_tables
-from treetop.release.folder.parts import write_parts
+from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.public import PUBLIC, public_table
 from treetop.release.folder.read import (
@@ -40,10 +39,10 @@ from treetop.release.folder.read import (
     file_sha256,
     names_table,
 )
+from treetop.release.folder.shards import write_shards
 from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
 from treetop.release.margins import MARGINS, MarginTable, margins_table
-from treetop.release.parts import Parts, cut
-from treetop.release.selection import Selection
+from treetop.release.shards import Shards, cut
 
 Progress = Callable[[str, float], None]
 """Told what is done, and which part of it."""
@@ -100,8 +99,8 @@ def drafted(
         whole = room / "release"
         with writing(folder):
             whole.mkdir()
-            parts = cut(release, part)
-            card_sha256 = _write(release, parts, whole, nodes, places or {}, progress or (lambda stage, done: None))
+            shards = cut(release, part)
+            card_sha256 = _write(release, shards, whole, nodes, places or {}, progress or (lambda stage, done: None))
             for path in [*whole.rglob("*"), whole]:
                 sync(path)
         yield Draft(whole, folder, force, card_sha256)
@@ -130,42 +129,29 @@ def _left_over(table: MarginTable) -> dict[str, Any]:
     return {"name": table.margin.part, "mean": float(off.mean()), "largest": int(off.max())}
 
 
-def nodes_table(release: Contents, index: int) -> pa.Table:
-    """Return one level as it stands in nodes.parquet: attributes that are not refined yet are null."""
-    level = Selection(release).table("total" if index == 0 else release.spine.splits[index - 1])
-    level = level.append_column("level", pa.array(np.full(level.num_rows, index, np.int32)))
-    return pa.concat_tables([nodes_schema(release).empty_table(), level], promote_options="default").combine_chunks()
-
-
-def nodes_schema(release: Contents) -> pa.Schema:
-    """Return the columns of nodes.parquet."""
-    attributes = [(name, pa.string()) for name in release.spine.attributes]
-    numbers = ("count",) if release.confidence is None else ("count", "lower", "upper")
-    return pa.schema([("level", pa.int32()), *attributes, *((name, pa.int64()) for name in numbers)])
-
-
 def _write(
     release: Contents,
-    parts: Parts | None,
+    shards: Shards,
     folder: Path,
     nodes: bool,
     places: Mapping[str, pa.Table],
     progress: Progress,
 ) -> str:
-    written_tables = _write_tables(folder, _all_tables(release, parts, places))
-    rows: dict[str, int | None] = {name: size for name, size in written_tables.items() if "/" not in name}
-    sized = None
-    if parts is not None:
-        written = write_parts(parts, folder, release.confidence, nodes, lambda done: progress("writing", 0.95 * done))
-        rows.update(written.rows)
-        sized = written.sizes
+    tables = _write_tables(folder, _all_tables(release, shards, places))
+    rows: dict[str, int | None] = {name: size for name, size in tables.items() if "/" not in name}
+    level_sizes = None
+    if shards.below:
+        written, level_sizes = write_shards(
+            shards, folder, release.confidence, nodes, lambda done: progress("writing", 0.95 * done)
+        )
+        rows |= written
     else:
         progress("writing", 0.3)
-    if nodes and parts is None:
-        rows[NODES] = _write_nodes(release, folder / NODES, progress)
-    rows |= {name: size for name, size in written_tables.items() if "/" in name}
+        if nodes:
+            rows[NODES] = _write_nodes(shards, folder / NODES, release.confidence, progress)
+    rows |= {name: size for name, size in tables.items() if "/" in name}
     rows[PLAN] = None
-    card = {**release.card, "released": sizes(release, sized)}
+    card = {**release.card, "released": sizes(release, level_sizes)}
     plan_toml = bind(release.plan_toml or _plan_toml(release), card)
     (folder / PLAN).write_text(plan_toml, encoding="utf-8", newline="\n")
     card["files"] = [_about_file(folder, name, count) for name, count in sorted(rows.items())]
@@ -178,27 +164,21 @@ def _write(
     return digest
 
 
-def _all_tables(
-    release: Contents, parts: Parts | None, places: Mapping[str, pa.Table]
-) -> Iterator[tuple[str, pa.Table]]:
+def _all_tables(release: Contents, shards: Shards, places: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
     """Yield what a release holds as tables, and then, in folders of their own, the public ones that it refers to."""
-    yield from stored_tables(release, parts)
+    yield from stored_tables(release, shards)
     for kind, public in ((NAMES, _names(release, places)), (PLACES, places)):
         yield from ((f"{kind}/{digest}.parquet", table) for digest, table in public.items())
     template()  # compiled while the last tables are written
 
 
-def stored_tables(release: Contents, parts: Parts | None) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what a release holds as tables, but for leaves that are written in parts, and then its hierarchies."""
-    if parts is None:
-        yield COUNTS, Selection(release).table()
+def stored_tables(release: Contents, shards: Shards) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a release holds as tables, except leaves in several shards, and then its hierarchies."""
+    if not shards.below:
+        yield COUNTS, shards.table(shards.top.level, release.confidence)
     if release.left is not None:
         yield UNRESOLVED, unresolved_table(release)
-    if parts is None:
-        yield from evidence_tables(release)
-    elif parts.evidence is not None:
-        yield EVIDENCE, evidence_table(parts.evidence)
-        yield MEASUREMENTS, parts.measured.measurements.table()
+    yield from evidence_tables(shards)
     if release.margins:
         yield MARGINS, margins_table(release.margins, release.spine, release.confidence)
     if release.facts is not None:
@@ -231,11 +211,12 @@ def _write_tables(folder: Path, tables: Iterable[tuple[str, pa.Table]]) -> dict[
     return dict(behind(write, tables))
 
 
-def _write_nodes(release: Contents, path: Path, progress: Progress) -> int:
-    rows, levels = 0, len(release.spine.levels) + 1
-    with pq.ParquetWriter(path, nodes_schema(release), compression="zstd", store_schema=False) as writer:
+def _write_nodes(shards: Shards, path: Path, confidence: float | None, progress: Progress) -> int:
+    rows, levels = 0, shards.top.level + 1
+    (total,) = shards.tables(0, confidence, numbered=True)
+    with pq.ParquetWriter(path, total.schema, compression="zstd", store_schema=False) as writer:
         for index in range(levels):
-            table = nodes_table(release, index)
+            (table,) = shards.tables(index, confidence, numbered=True)
             writer.write_table(table)
             rows += table.num_rows
             progress("writing", 0.3 + 0.6 * (index + 1) / levels)

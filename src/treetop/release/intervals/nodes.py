@@ -62,6 +62,14 @@ class LevelIntervals:
     def __len__(self) -> int:
         return len(self.lower)
 
+    @staticmethod
+    def join(parts: Sequence[LevelIntervals]) -> LevelIntervals:
+        """Join the intervals of consecutive nodes of one level."""
+        lower, upper, absent = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "absent")
+        )
+        return LevelIntervals(lower, upper, absent)
+
 
 @dataclass(frozen=True)
 class Margins:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,9 @@ from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import OWN, risk_of
 from treetop.release.measured import Measured
-from treetop.release.parts import Parts
+
+if TYPE_CHECKING:
+    from treetop.release.shards import Shards
 
 Ints = NDArray[np.int64]
 
@@ -106,42 +109,38 @@ class _Front:
     """The level of that."""
 
 
-def box_intervals(released: Measured, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
-    """Return the lower and upper bounds of the true counts of boxes."""
-    seen = released.descent
-    risk = risk_of(confidence)
+def box_intervals(
+    released: Measured, boxes: Boxes, confidence: float, shards: Shards | None = None
+) -> tuple[Ints, Ints]:
+    """Return the lower and upper bounds of the true counts of boxes.
+
+    Below the levels of `released`, go on in those of the shards that boxes meet.
+    """
+    seen, risk = released.descent, risk_of(confidence)
     if len(boxes) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if seen.tree.total == 0:  # nothing was measured below the total
         return np.zeros(len(boxes), np.int64), np.full(len(boxes), _most_of_nothing(seen.evidence, risk))
-    walk = _Walk(seen, boxes)
-    bounds = walk.sums(risk)
-    walk.bound_single(confidence, bounds)
-    return bounds if released.facts is None else _within_facts(boxes, released.facts, *bounds)
-
-
-def box_intervals_by_parts(parts: Parts, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
-    """Return the same for a release in parts, of which only those are read that boxes meet."""
-    if len(boxes) == 0:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    level = parts.top.level
-    walk = _Walk(parts.measured, boxes, level)
+    walk = _Walk(seen, boxes, seen.down_to)
+    last = int(boxes.settled.max())
     single: list[tuple[Ints, Ints, Ints]] = []
-    if int(boxes.settled.max()) > level:
-        nothing = [walk.nothing(index) for index in range(level + 1, int(boxes.settled.max()) + 1)]
-        for number in range(len(parts)):
-            rows = slice(int(parts.starts[number]), int(parts.starts[number + 1]))
+    if shards is not None and last in shards.below:
+        level = shards.top.level
+        nothing = [walk.nothing(index) for index in range(level + 1, last + 1)]
+        for number in range(len(shards)):
+            rows = slice(int(shards.starts[number]), int(shards.starts[number + 1]))
             if not walk.goes_on(rows):
                 continue
-            below = _Walk.below(parts.part(number).measured, walk, rows, level)
+            measured = shards.shard(number).measured
+            assert isinstance(measured, Measured)
+            below = _Walk.below(measured, walk, rows, level)
             nothing = [sum_of + met for sum_of, met in zip(nothing, below.met, strict=True)]
             single.append(below.single_bounds(confidence, level))
         walk.met += nothing
-    bounds = walk.sums(risk_of(confidence))
-    walk.bound_single(confidence, bounds)
-    for rows_, lower, upper in single:
+    bounds = walk.sums(risk)
+    for rows_, lower, upper in (walk.single_bounds(confidence, -1), *single):
         bounds[0][rows_], bounds[1][rows_] = lower, upper
-    return bounds if parts.facts is None else _within_facts(boxes, parts.facts, *bounds)
+    return bounds if released.facts is None else _within_facts(boxes, released.facts, *bounds)
 
 
 def _within_facts(boxes: Boxes, facts: PublicFacts, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
@@ -197,11 +196,6 @@ class _Walk:
         law, kept = self._seen.evidence.laws[index], self._seen.measurements.levels[index - 1]
         zero = np.zeros(len(self._boxes), np.int64)
         return _Met(law, zero, _Part(zero, zero), _Part(zero, zero), kept is not None, {})
-
-    def bound_single(self, confidence: float, bounds: tuple[Ints, Ints]) -> None:
-        """Put in the bounds of boxes that are one node, or below one that is not released."""
-        rows, lower, upper = self.single_bounds(confidence, -1)
-        bounds[0][rows], bounds[1][rows] = lower, upper
 
     def single_bounds(self, confidence: float, below: int) -> tuple[Ints, Ints, Ints]:
         """Return which boxes are such that were met last below a level, and their bounds."""

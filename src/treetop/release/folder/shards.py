@@ -1,10 +1,10 @@
-"""A release folder in parts: the leaves in several files, so that nobody has to hold them all.
+"""A release folder with several shards: the leaves in several files, so that they need not all be in memory.
 
 `top.parquet` has the small levels, from the total down, as `nodes.parquet` has them. `counts/part-00000.parquet` and so
-on have the leaves, in the order of the spine, and the parts of `evidence` and `nodes` what was measured below the top,
-and the levels there. `parts.parquet` says, for every group of rows of the counts, how many there are, what they add up
-to, and between which codes of each attribute they lie, in the order of the hierarchy: who looks for some codes reads no
-other groups, and a group that lies within them not at all.
+on have the leaves, in the order of the spine; the files in `evidence` and `nodes` what was measured below the top, and
+the levels there. `parts.parquet` states, for every row group of the counts, its rows and their sum, and the first and
+last code of each attribute in the order of the hierarchy: a query reads only the row groups that its codes meet, and
+none that lie within them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.release.codes import nodes_at
-from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, filled, nullable
+from treetop.release.folder.evidence import EVIDENCE, nullable, read_evidence, split_evidence
 from treetop.release.intervals.boxes import Range
-from treetop.release.measurements import Measurements
-from treetop.release.parts import Leaves, Part, Parts, PartTree, Top
-from treetop.release.scanning import level_rows, part_rows
+from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
 from treetop.release.stored import parquet_file, read_table, whole_numbers
-from treetop.release.tree import spans_at
+from treetop.release.tree import node_starts, spans_at
 
 Ints = NDArray[np.int64]
 
@@ -64,33 +62,28 @@ def parts_listed(card: Mapping[str, Any], kind: str) -> list[str]:
     return found
 
 
-def top_table(parts: Parts, confidence: float | None) -> pa.Table:
-    """Return the small levels, from the total down."""
-    bounds = None if confidence is None else parts.measured.intervals(confidence)
-    levels = range(parts.top.level + 1)
-    rows = (
-        level_rows(parts.spine, at, parts.top.at(at), None if bounds is None else bounds[at], numbered=True)
-        for at in levels
-    )
+def top_table(shards: Shards, confidence: float | None) -> pa.Table:
+    """Return the levels in memory, from the total down."""
+    levels = range(shards.top.level + 1)
+    rows = (table for at in levels for table in shards.tables(at, confidence, numbered=True))
     return pa.concat_tables(rows).combine_chunks()
 
 
-def evidence_rows(part: Part, level: int) -> pa.Table:
-    """Return what was measured of the nodes of a part below a level, level by level."""
-    assert part.evidence is not None
-    seen = part.evidence.levels[level:]
+def evidence_rows(shard: Shard, level: int) -> pa.Table:
+    """Return what was measured of the nodes of a shard below a level, level by level."""
+    seen = shard.evidence.levels[level:]
     below = [*(one.highest for one in seen[1:]), np.full(len(seen[-1].measured), NOTHING)]
     index = np.repeat(np.arange(level + 1, level + 1 + len(seen), dtype=np.int32), [len(one.measured) for one in seen])
     own = np.concatenate([one.measured for one in seen])
     return pa.table({"level": pa.array(index), "measured": nullable(own), "highest": nullable(np.concatenate(below))})
 
 
-def index_rows(part: Part, number: int, group: int, level: int) -> pa.Table:
-    """Return what parts.parquet has of a part whose groups have so many rows."""
-    spine, nodes, count = part.tree.spine, part.tree.nodes, part.tree.count
+def index_rows(shard: Shard, number: int, group: int, level: int) -> pa.Table:
+    """Return the rows of parts.parquet about a shard whose row groups have so many rows."""
+    spine, nodes, count = shard.tree.spine, shard.tree.nodes, shard.tree.count
     first = np.arange(0, len(count), group)
     size = np.diff(np.append(first, len(count)))
-    node = part.rows.start + np.searchsorted(part.tree.first_leaves(level), first, side="right") - 1
+    node = shard.rows.start + np.searchsorted(node_starts(spine, level, nodes), first, side="right") - 1
     tables = []
     for name, tree, own in zip(spine.attributes, spine.trees, nodes, strict=True):
         least, greatest = np.minimum.reduceat(own, first), np.maximum.reduceat(own, first)
@@ -109,50 +102,42 @@ def index_rows(part: Part, number: int, group: int, level: int) -> pa.Table:
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(tables), -1).T.ravel()))
 
 
-@dataclass
-class Written:
-    """What was written of a release in parts."""
+def write_shards(
+    shards: Shards, folder: Path, confidence: float | None, nodes: bool, progress: Callable[[float], None]
+) -> tuple[dict[str, int], list[int]]:
+    """Write the files of a release with several shards, one shard at a time.
 
-    rows: dict[str, int] = field(default_factory=dict)
-    """How many rows each file has."""
-    sizes: list[int] = field(default_factory=list)
-    """How many nodes each level has, from the total down."""
-
-
-def write_parts(
-    parts: Parts, folder: Path, confidence: float | None, nodes: bool, progress: Callable[[float], None]
-) -> Written:
-    """Write the files of a release that is in parts, one part at a time."""
-    level, levels = parts.top.level, range(parts.top.level + 1, len(parts.spine.levels) + 1)
-    done = Written()
+    Return the rows of each file, and the nodes of each level from the total down.
+    """
+    level, levels = shards.top.level, shards.below
+    rows: dict[str, int] = {}
 
     def write(name: str, tables: Sequence[pa.Table], group: int | None = None) -> None:
         with pq.ParquetWriter(folder / name, tables[0].schema, compression="zstd", store_schema=False) as writer:
             for table in tables:
                 writer.write_table(table, row_group_size=group)
-        done.rows[name] = sum(table.num_rows for table in tables)
+        rows[name] = sum(table.num_rows for table in tables)
 
-    kinds = [COUNT_PARTS, *([EVIDENCE_PARTS] if parts.evidence is not None else []), *([NODE_PARTS] if nodes else [])]
+    kinds = [COUNT_PARTS, *([EVIDENCE_PARTS] if shards.is_measured else []), *([NODE_PARTS] if nodes else [])]
     for kind in kinds:
         (folder / kind).mkdir()
-    write(TOP, [top_table(parts, confidence)])
+    write(TOP, [top_table(shards, confidence)])
     index, below = [], np.zeros(len(levels), np.int64)
-    for number, part in enumerate(parts):
-        below += [part.tree.size(at) for at in levels]
-        write(part_name(COUNT_PARTS, number), [part_rows(part, levels[-1], confidence)], parts.group)
-        if parts.evidence is not None:
-            write(part_name(EVIDENCE_PARTS, number), [evidence_rows(part, level)])
+    for number, shard in enumerate(shards):
+        below += [shard.tree.size(at) for at in levels]
+        write(part_name(COUNT_PARTS, number), [shard.table(levels[-1], confidence)], shards.group)
+        if shards.is_measured:
+            write(part_name(EVIDENCE_PARTS, number), [evidence_rows(shard, level)])
         if nodes:
-            write(part_name(NODE_PARTS, number), [part_rows(part, at, confidence, numbered=True) for at in levels])
-        index.append(index_rows(part, number, parts.group, level))
-        progress((number + 1) / len(parts))
+            write(part_name(NODE_PARTS, number), [shard.table(at, confidence, numbered=True) for at in levels])
+        index.append(index_rows(shard, number, shards.group, level))
+        progress((number + 1) / len(shards))
     write(INDEX, [pa.concat_tables(index)])
-    done.sizes = [len(parts.top.at(at)) for at in range(level + 1)] + [int(size) for size in below]
-    return done
+    return rows, [len(shards.top.at(at)) for at in range(level + 1)] + below.tolist()
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class ShardIndex:
     """What parts.parquet says: one entry for every group of rows."""
 
     part: Ints = field(repr=False)
@@ -167,7 +152,7 @@ class Index:
     """and the greatest."""
 
     @staticmethod
-    def of(table: pa.Table, spine: Spine) -> Index:
+    def of(table: pa.Table, spine: Spine) -> ShardIndex:
         """Read what was written; refuse what is no index of these attributes."""
         names = list(spine.attributes)
         if table["attribute"].to_pylist() != names * (table.num_rows // len(names)):
@@ -181,7 +166,7 @@ class Index:
             ends.append(np.array([tree.encode(one) for tree, one in zip(spine.trees, own, strict=True)], np.int64))
         if any((end < 0).any() for end in ends):
             raise ReleaseError(f"{INDEX} has a code that is not in its hierarchy")
-        return Index(*about, *ends)
+        return ShardIndex(*about, *ends)
 
     def among(self, ranges: Mapping[int, Range]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which groups may have leaves within ranges, and which have no others."""
@@ -193,12 +178,12 @@ class Index:
 
 
 @dataclass(frozen=True, eq=False)
-class PartsInFiles(Parts):
+class StoredShards(Shards):
     """Leaves in the files of a folder, which are read when they are asked for."""
 
     folder: Path = field(kw_only=True)
     """Where they are."""
-    index: Index = field(kw_only=True, repr=False)
+    index: ShardIndex = field(kw_only=True, repr=False)
     """What each group of rows has."""
     verify: Callable[[str], None] = field(kw_only=True, repr=False)
     """Called with the name of each file before it is read; refuses one that was changed."""
@@ -254,17 +239,11 @@ class PartsInFiles(Parts):
         self.verify(name)
         return parquet_file(self.folder / name, codes)
 
-    def evidence_of(self, number: int, tree: PartTree) -> Sequence[tuple[Ints, Ints]]:
+    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
         """Return what was measured of the nodes of a part below the top, level by level, and beside them."""
         name = part_name(EVIDENCE_PARTS, number)
-        levels = range(self.top.level + 1, len(self.spine.levels) + 1)
-        sizes = [tree.size(index) for index in levels]
-        with self._reading(name):
-            with self._file(name) as file:
-                table = file.read()
-            if not np.array_equal(whole_numbers(table, "level"), np.repeat(levels, sizes)):
-                raise ReleaseError(f"{self.folder}: {name} does not have one row for every released node")
-            measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
+        with self._reading(name), self._file(name) as file:
+            measured, highest = split_evidence(file.read(), self.below, tree, f"{self.folder}: {name}")
             return list(zip(measured, highest, strict=True))
 
     def groups_meeting(self, ranges: Mapping[int, Range]) -> Iterator[Leaves]:
@@ -295,11 +274,9 @@ class PartsInFiles(Parts):
         if self.evidence is None:
             return None
         self.refuse_beyond_memory(self.leaves, 16 * (len(self.spine.levels) - self.top.level), "all that was measured")
-        known, own = self.evidence, [part.evidence for part in self]
-        levels = list(known.levels[:-1])
-        for at in range(self.top.level, len(self.spine.levels)):
-            joined = LevelEvidence.join([one.levels[at] for one in own if one is not None])
-            levels.append(joined)
+        known, own = self.evidence, [shard.evidence for shard in self]
+        joined = (LevelEvidence.join([one.levels[index - 1] for one in own]) for index in self.below)
+        levels = [*known.levels[:-1], *joined]
         return Evidence(known.total, tuple(levels), known.laws)
 
     def refuse_beyond_memory(self, rows: int, width: int, what: str) -> None:
@@ -323,19 +300,19 @@ def _encoded(book: Codebook, column: pa.Array) -> Ints:
     return book.find_coded(column.indices, column.dictionary.cast(pa.string()))
 
 
-def read_parts(
+def read_shards(
     folder: Path,
     card: Mapping[str, Any],
     spine: Spine,
     facts: PublicFacts | None,
     laws: tuple[Law | None, ...],
     verify: Callable[[str], None],
-) -> PartsInFiles:
+) -> StoredShards:
     """Read the small levels of a folder in parts, and what its index says; the rest when it is asked for."""
     number = len(parts_listed(card, COUNT_PARTS))
     top = _top(folder, spine)
     table = read_table(folder / INDEX)
-    index = Index.of(table, spine)
+    index = ShardIndex.of(table, spine)
     if not number or not np.array_equal(np.unique(index.part), np.arange(number)):
         raise ReleaseError(f"{folder}: {INDEX} is not about the parts that the card lists")
     begin = np.searchsorted(index.part, np.arange(number))
@@ -348,8 +325,8 @@ def read_parts(
     if (folder / EVIDENCE).is_file():
         if len(parts_listed(card, EVIDENCE_PARTS)) != number:
             raise ReleaseError(f"{folder}: there are not as many parts of {EVIDENCE_PARTS} as of {COUNT_PARTS}")
-        evidence = _evidence(folder, top, laws)
-    return PartsInFiles(top, starts, evidence, facts, folder=folder, index=index, verify=verify)
+        evidence = read_evidence(folder, top.tree, top.level, laws)
+    return StoredShards(top, starts, evidence, facts, folder=folder, index=index, verify=verify)
 
 
 def _top(folder: Path, spine: Spine) -> Top:
@@ -367,25 +344,3 @@ def _top(folder: Path, spine: Spine) -> Top:
     if first_disorder(pack(spine, spans_at(spine, level, nodes)[0])) is not None:
         raise ReleaseError(f"{folder}: in {TOP} a node stands twice, or out of order")
     return Top.of(spine, level, nodes, count)
-
-
-def _evidence(folder: Path, top: Top, laws: tuple[Law | None, ...]) -> Evidence:
-    """Read what was measured of the top, and of the children of its last nodes."""
-    table = read_table(folder / EVIDENCE)
-    sizes = [len(top.at(index)) for index in range(top.level + 1)]
-    if not np.array_equal(whole_numbers(table, "level"), np.repeat(np.arange(len(sizes)), sizes)):
-        raise ReleaseError(f"{folder}: {EVIDENCE} does not have one row for every released node of {TOP}")
-    measured, highest = (np.split(filled(table[end]), np.cumsum(sizes)[:-1]) for end in ("measured", "highest"))
-    found = Measurements.from_table(read_table(folder / MEASUREMENTS), top.spine, laws)
-    if (found.total is None) != (laws[0] is None):
-        raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
-    levels = []
-    own = [*measured[1:], np.empty(0, np.int64)]
-    for level, seen, mine, beside in zip(top.spine.levels, found.levels, own, highest, strict=False):
-        fanout = level.fanout(top.at(level.index - 1).nodes)
-        if seen is not None and len(seen) != int(fanout[fanout > 1].sum()):
-            raise ReleaseError(f"{folder}: {MEASUREMENTS} is not about the released nodes of {TOP}")
-        levels.append(LevelEvidence(mine, beside, np.empty(0, np.int64) if seen is None else seen.value))
-    if any(seen is not None and len(seen) for seen in found.levels[len(levels) :]):
-        raise ReleaseError(f"{folder}: {MEASUREMENTS} has levels that are not in {TOP}")
-    return Evidence(found.total, tuple(levels), laws)

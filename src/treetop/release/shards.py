@@ -1,0 +1,595 @@
+"""Shards: the released leaves as whole subtrees below coarse levels that stay in memory.
+
+The *top* holds the levels from the total down that stay in memory. A small release holds all levels there and has one
+shard. In a large one each shard has all leaves under some nodes of the top's last level and is read when it is needed.
+A shard with the nodes above it is a small release: intervals and all else that goes from the top down is computed for
+one shard as for a whole.
+
+The released leaves alone decide where shards begin, not the engine that computed them, nor private data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from treetop._util.system import refuse_beyond_memory
+from treetop.domain.constraints import PublicFacts
+from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
+from treetop.release.codes import codes_at
+from treetop.release.intervals.boxes import Boxes, Range, condition_depths
+from treetop.release.intervals.cells import MeasuredCells
+from treetop.release.intervals.nodes import LevelIntervals
+from treetop.release.intervals.sums import box_intervals
+from treetop.release.measured import Measured
+from treetop.release.measurements import FEW_NODES, Measurements
+from treetop.release.tree import LevelNodes, ReleasedTree, coarser, meeting, spans_at
+
+if TYPE_CHECKING:
+    from treetop.release.contents import Contents
+
+Ints = NDArray[np.int64]
+Ranges: TypeAlias = Mapping[int, Range]
+Leaves: TypeAlias = tuple[NDArray[np.int32], Ints]
+"""For each attribute (row) and leaf (column), the attribute's node; and the counts."""
+
+ONE_FILE = 1 << 22
+"""Most leaves of a release with one shard."""
+PART = 1 << 20
+"""Default number of leaves per shard."""
+ROW_GROUPS = 8
+"""Row groups of a shard of the default size."""
+_CHUNK = 1 << 20
+"""Leaves looked at at a time."""
+_MANY = 1 << 21
+"""Rows of partial sums held before they are added up."""
+NO_MEASUREMENTS = (
+    "this release has no intervals and no measurements: its plan has intervals off, or it is not from the top down"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Top:
+    """The released nodes of the levels that stay in memory, from the total down to `level`."""
+
+    spine: Spine
+    level: int
+    tree: ReleasedTree = field(repr=False)
+    """The nodes of the last level as if they were leaves, so that those above are sums of them."""
+
+    @staticmethod
+    def of(spine: Spine, level: int, nodes: NDArray[np.integer], count: Ints) -> Top:
+        """Make it of the nodes of its last level, in spine order."""
+        return Top(spine, level, ReleasedTree(spine, spans_at(spine, level, nodes)[0].astype(np.int32), count))
+
+    def at(self, index: int) -> LevelNodes:
+        """Return the nodes of one of its levels."""
+        return self.tree.at(index)
+
+    def rows(self, begin: int, end: int) -> list[slice]:
+        """Return, for each of its levels, the ancestors of consecutive nodes of the last."""
+        found = [slice(begin, end)]
+        for index in range(self.level, 0, -1):
+            parents = self.tree.parents(index)
+            found.append(slice(int(parents[found[-1].start]), int(parents[found[-1].stop - 1]) + 1))
+        return found[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class ShardTree(ReleasedTree):
+    """The released nodes of a shard, and their ancestors in the top."""
+
+    above: tuple[LevelNodes, ...] = field(kw_only=True, repr=False)
+    """The nodes of the top by level; their counts are those of the whole release."""
+    above_parents: tuple[Ints, ...] = field(kw_only=True, repr=False)
+    """The row of each one's parent in the level above."""
+
+    @property
+    def total(self) -> int:
+        """The sum of all counts of the whole release."""
+        return int(self.above[0].count.sum())
+
+    def at(self, index: int) -> LevelNodes:
+        """Return the nodes above zero at a level of the spine, by its position; the total is 0."""
+        return self.above[index] if index < len(self.above) else super().at(index)
+
+    def parents(self, index: int) -> Ints:
+        """Return, for every released node of a level below the root, its parent's row."""
+        return self.above_parents[index] if index < len(self.above) else super().parents(index)
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """All leaves under some nodes of the top, with what was measured of them if that was kept."""
+
+    tree: ReleasedTree
+    rows: slice
+    """Its nodes of the last level of the top."""
+    measured: Measured | MeasuredCells | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was measured of its nodes, from the top down."""
+        assert isinstance(self.measured, Measured)
+        return self.measured.evidence
+
+    def intervals(self, index: int, confidence: float | None) -> LevelIntervals | None:
+        """Return the intervals of its nodes of a level; None without a confidence."""
+        if confidence is None:
+            return None
+        assert self.measured is not None
+        return self.measured.intervals(confidence)[index]
+
+    def table(self, index: int, confidence: float | None, *, numbered: bool = False) -> pa.Table:
+        """Return its nodes of a level below the top."""
+        bounds = self.intervals(index, confidence)
+        return level_rows(self.tree.spine, index, self.tree.at(index), bounds, numbered=numbered)
+
+
+@dataclass(frozen=True, eq=False)
+class Shards(ABC):
+    """The leaves of a release, shard by shard, below the levels that stay in memory."""
+
+    top: Top
+    starts: Ints = field(repr=False)
+    """The first node of each shard in the last level of the top; one longer than there are shards."""
+    evidence: Evidence | None = field(repr=False)
+    """What was measured down to the level below the top: of that one only what is beside released nodes."""
+    facts: PublicFacts | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def spine(self) -> Spine:
+        """The public order of refinement."""
+        return self.top.spine
+
+    @property
+    def below(self) -> range:
+        """The levels below the top, which are read shard by shard; none if all levels are in memory."""
+        return range(self.top.level + 1, len(self.spine.levels) + 1)
+
+    @property
+    @abstractmethod
+    def leaves(self) -> int:
+        """How many leaves there are."""
+
+    @property
+    @abstractmethod
+    def group(self) -> int:
+        """Rows that are written, and read again, at a time."""
+
+    @abstractmethod
+    def leaves_of(self, number: int) -> Leaves:
+        """Return the leaves of a shard."""
+
+    @abstractmethod
+    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+        """Return what was measured of a shard's nodes below the top, by level, and their highest dropped children."""
+
+    def groups_meeting(self, ranges: Ranges) -> Iterator[Leaves]:
+        """Yield leaves, some at a time: at least those within ranges."""
+        return (self.leaves_of(number) for number in range(len(self)))
+
+    def groups_within(self, ranges: Ranges) -> tuple[int, Iterator[Leaves]]:
+        """Return the sum of some leaves within ranges, and leaves that include all others within them."""
+        return 0, self.groups_meeting(ranges)
+
+    def __iter__(self) -> Iterator[Shard]:
+        return (self.shard(number) for number in range(len(self)))
+
+    def shard(self, number: int) -> Shard:
+        """Read a shard."""
+        return self.made(number, self.leaves_of(number))
+
+    def made(self, number: int, leaves: Leaves, *, measured: bool = True) -> Shard:
+        """Return a shard of its leaves."""
+        top, rows = self.top, slice(int(self.starts[number]), int(self.starts[number + 1]))
+        there = top.rows(rows.start, rows.stop)
+        above = [top.at(index) for index in range(top.level + 1)]
+        parents = [np.empty(0, np.int64)]
+        for index in range(1, top.level + 1):
+            parents.append(top.tree.parents(index)[there[index]] - there[index - 1].start)
+        nodes = [LevelNodes(one.nodes[:, own], one.count[own]) for one, own in zip(above, there, strict=True)]
+        tree = ShardTree(self.spine, *leaves, above=tuple(nodes), above_parents=tuple(parents))
+        if not measured or self.evidence is None:
+            return Shard(tree, rows)
+        evidence = self._evidence(there, self.evidence, self.evidence_of(number, tree))
+        return Shard(tree, rows, Measured(tree, evidence, facts=self.facts))
+
+    def _evidence(self, there: list[slice], known: Evidence, own: Sequence[tuple[Ints, Ints]]) -> Evidence:
+        """Join the evidence of nodes of the top and of those below them."""
+        levels = []
+        for index, (above, here) in enumerate(pairwise(there), start=1):
+            seen = known.levels[index - 1]
+            slots = seen.slots[self._slots(index, above)]
+            levels.append(LevelEvidence(seen.measured[here], seen.highest[above], slots))
+        beside = known.levels[self.top.level]
+        highest, slots = beside.highest[there[-1]], beside.slots[self._slots(self.top.level + 1, there[-1])]
+        for measured, below in own:
+            levels.append(LevelEvidence(measured, highest, slots))
+            highest, slots = below, slots[:0]
+        return Evidence(known.total, tuple(levels), known.laws)
+
+    def _slots(self, index: int, above: slice) -> slice:
+        """Return which measurements of a level are those of the children of some nodes of the level above."""
+        if index not in self._begin:
+            assert self.evidence is not None
+            fanout = self.spine.levels[index - 1].fanout(self.top.at(index - 1).nodes)
+            ends = np.concatenate([[0], np.cumsum(np.where(fanout == 1, 0, fanout))])
+            kept = len(self.evidence.levels[index - 1].slots) == ends[-1]
+            self._begin[index] = ends if kept else np.zeros(len(ends), np.int64)
+        return slice(int(self._begin[index][above.start]), int(self._begin[index][above.stop]))
+
+    @cached_property
+    def _begin(self) -> dict[int, Ints]:
+        """By level, where the measurements of the children of each node of the one above begin."""
+        return {}
+
+    @cached_property
+    def measured(self) -> Measured | MeasuredCells:
+        """What was measured of the top."""
+        if self.evidence is None:
+            raise ReleaseError(NO_MEASUREMENTS)
+        return Measured(self.top.tree, self.evidence, facts=self.facts, down_to=self.top.level)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether what was measured was kept."""
+        return self.evidence is not None
+
+    @property
+    def measurements(self) -> Measurements:
+        """The measurements that were kept, node by node."""
+        return self.measured.measurements
+
+    def intervals(self, confidence: float) -> tuple[LevelIntervals, ...]:
+        """Return the noise intervals of all released nodes, from the total down."""
+        top = self.measured.intervals(confidence)[: self.top.level + 1]
+        if not self.below:
+            return top
+        assert not isinstance(self.measured, MeasuredCells)
+        found = []
+        for shard in self:
+            assert shard.measured is not None
+            found.append(shard.measured.intervals(confidence)[len(top) :])
+        return (*top, *map(LevelIntervals.join, zip(*found, strict=True)))
+
+    def intervals_of(self, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
+        """Return the lower and upper bounds of the true counts of boxes; only shards that a box meets are read."""
+        if isinstance(self.measured, MeasuredCells):
+            return self.measured.of_boxes(boxes, confidence)
+        return box_intervals(self.measured, boxes, confidence, self)
+
+    def within(self, ranges: Ranges) -> ReleasedTree:
+        """Return the leaves within ranges; refuse them if memory has no room."""
+        nodes, count, held = [np.empty((len(self.spine.trees), 0), np.int32)], [np.empty(0, np.int64)], 0
+        for own, number in self._within(ranges):
+            nodes.append(own)
+            count.append(number)
+            held += own.nbytes + number.nbytes
+            refuse_beyond_memory(held, "what was asked for", "ask for fewer codes, or for a coarser level (by)")
+        return ReleasedTree(self.spine, np.concatenate(nodes, axis=1), np.concatenate(count))
+
+    def total_within(self, ranges: Ranges) -> int:
+        """Return the sum of the leaves within ranges."""
+        if any(start >= stop for start, stop in ranges.values()):
+            return 0
+        if (top := self._in_top(ranges, condition_depths(self.spine, ranges))) is not None:
+            return int(top[1].sum())
+        whole, some = self.groups_within(ranges)
+        return whole + sum(int(count[inside(nodes, ranges)].sum()) for nodes, count in some)
+
+    def sums_within(self, ranges: Ranges, depths: Mapping[int, int]) -> tuple[NDArray[np.integer], Ints]:
+        """Return sums of leaves within ranges, by the nodes of some attributes at a depth, and a leaf of each.
+
+        A combination may have several rows, which add up.
+        """
+        nothing = np.empty((len(self.spine.trees), 0), np.int64), np.empty(0, np.int64)
+        if any(start >= stop for start, stop in ranges.values()):
+            return nothing
+        needed = list(condition_depths(self.spine, ranges))
+        for attribute, depth in depths.items():
+            needed[attribute] = max(needed[attribute], depth + 1)
+        if (top := self._in_top(ranges, needed)) is not None:
+            return top
+        found: list[Leaves] = []
+        for nodes, count in self._within(ranges):
+            found.append(_summed(self.spine, nodes, count, depths))
+            if sum(len(sums) for _, sums in found) > _MANY:
+                found = [_summed(self.spine, *_joined(found), depths)]
+        return _joined(found) if found else nothing
+
+    def _in_top(self, ranges: Ranges, depths: Sequence[int]) -> tuple[Ints, Ints] | None:
+        """Return a leaf and the count of each node of a level of the top within ranges; None if no level tells them."""
+        levels = range(self.top.level + 1)
+        index = next((at for at in levels if all(map(int.__ge__, self.spine.depths(at), depths))), None)
+        if index is None:
+            return None
+        found = self.top.at(index)
+        leaf = spans_at(self.spine, index, found.nodes)[0]
+        there = inside(leaf, ranges)
+        return leaf[:, there], found.count[there]
+
+    def _within(self, ranges: Ranges) -> Iterator[Leaves]:
+        for nodes, count in self.groups_meeting(ranges):
+            there = inside(nodes, ranges)
+            yield (nodes, count) if there.all() else (nodes[:, there], count[there])
+
+    def tables(self, index: int, confidence: float | None, *, numbered: bool = False) -> Iterator[pa.Table]:
+        """Yield the nodes of a level as tables: one for a level of the top, else one for each shard."""
+        if index in self.below:
+            yield from (shard.table(index, confidence, numbered=numbered) for shard in self)
+            return
+        bounds = None if confidence is None else self.measured.intervals(confidence)[index]
+        yield level_rows(self.spine, index, self.top.at(index), bounds, numbered=numbered)
+
+    def table(self, index: int, confidence: float | None) -> pa.Table:
+        """Return the nodes of a level as one table; refuse it if memory has no room."""
+        if index in self.below:
+            depths = zip(self.spine.trees, self.spine.depths(index), strict=True)
+            width = 24 + sum(_width(tree.codes[depth - 1]) for tree, depth in depths if depth)
+            remedy = "ask for some codes (where), for a coarser level, or row by row (batches)"
+            refuse_beyond_memory(2 * self.leaves * width, "a table of all leaves", remedy)
+        tables = list(self.tables(index, confidence))
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
+
+
+def inside(nodes: NDArray[np.integer], ranges: Ranges) -> NDArray[np.bool_]:
+    """Return which leaves are within ranges."""
+    found = np.ones(nodes.shape[1], dtype=bool)
+    for attribute, (start, stop) in ranges.items():
+        found &= (nodes[attribute] >= start) & (nodes[attribute] < stop)
+    return found
+
+
+def _joined(found: list[Leaves]) -> Leaves:
+    return np.concatenate([nodes for nodes, _ in found], axis=1), np.concatenate([count for _, count in found])
+
+
+def _summed(spine: Spine, nodes: NDArray[np.int32], count: Ints, depths: Mapping[int, int]) -> Leaves:
+    """Add up the rows that some levels do not tell apart."""
+    key = np.zeros(len(count), np.int64)
+    for attribute, depth in depths.items():
+        own = spine.trees[attribute].ancestors(depth)[nodes[attribute]]
+        _, key = np.unique(key * spine.trees[attribute].sizes[depth] + own, return_inverse=True)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    sums = np.zeros(len(first), np.int64)
+    np.add.at(sums, which, count)
+    return nodes[:, first], sums
+
+
+def _width(codes: pa.Array) -> int:
+    return 4 + int(codes.nbytes) // max(len(codes), 1)
+
+
+def level_rows(
+    spine: Spine, index: int, found: LevelNodes, bounds: LevelIntervals | None, *, numbered: bool = False
+) -> pa.Table:
+    """Return nodes of a level as a table: codes, count and, if there are any, bounds.
+
+    If `numbered`, as nodes.parquet has them: the level first, and null if an attribute is not refined yet.
+    """
+    columns = codes_at(spine, index, found.nodes)
+    if numbered:
+        level, blank = pa.array(np.full(len(found), index, np.int32)), pa.nulls(len(found), pa.string())
+        columns = {"level": level} | {name: columns.get(name, blank) for name in spine.attributes}
+    columns["count"] = pa.array(found.count)
+    if bounds is not None:
+        columns |= {"lower": pa.array(bounds.lower), "upper": pa.array(bounds.upper)}
+    return pa.table(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class OneShard(Shards):
+    """A release whose levels are all in memory: one shard, which may have remainders above its leaves."""
+
+    known: Measured | MeasuredCells | None = field(default=None, kw_only=True, repr=False)
+
+    @staticmethod
+    def of(tree: ReleasedTree, known: Measured | MeasuredCells | None, facts: PublicFacts | None) -> OneShard:
+        """Make it of its tree and what was measured of it."""
+        evidence = known.evidence if isinstance(known, Measured) else None
+        top = Top(tree.spine, len(tree.spine.levels), tree)
+        return OneShard(top, np.array([0, len(tree.count)]), evidence, facts, known=known)
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return len(self.top.tree.count)
+
+    @property
+    def group(self) -> int:
+        """Rows that are written, and read again, at a time: all."""
+        return max(self.leaves, 1)
+
+    def leaves_of(self, number: int) -> Leaves:
+        """Return all leaves."""
+        return self.top.tree.nodes, self.top.tree.count
+
+    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+        """Return nothing: no level is below the top."""
+        return ()
+
+    def made(self, number: int, leaves: Leaves, *, measured: bool = True) -> Shard:
+        """Return the one shard."""
+        return Shard(self.top.tree, slice(0, self.leaves), self.known)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether what was measured was kept."""
+        return self.known is not None
+
+    @cached_property
+    def measured(self) -> Measured | MeasuredCells:
+        """What was measured of all levels."""
+        if self.known is None:
+            raise ReleaseError(NO_MEASUREMENTS)
+        return self.known
+
+    def within(self, ranges: Ranges) -> ReleasedTree:
+        """Return the leaves within ranges, and the remainders of nodes that lie within them."""
+        tree, left = self.top.tree, self.top.tree.left
+        chosen = inside(tree.nodes, ranges)
+        remaining = None if left is None else left[meeting(self.spine, left, ranges)[1]]
+        return ReleasedTree(self.spine, tree.nodes[:, chosen], tree.count[chosen], remaining)
+
+    def total_within(self, ranges: Ranges) -> int:
+        """Return the sum within ranges, with the remainders of nodes that lie within them."""
+        return self.within(ranges).total if ranges else self.top.tree.total
+
+    def sums_within(self, ranges: Ranges, depths: Mapping[int, int]) -> tuple[NDArray[np.integer], Ints]:
+        """Return the leaves within ranges and the remainders that are refined so far."""
+        return (self.within(ranges) if ranges else self.top.tree).resolved(depths)
+
+
+@dataclass(frozen=True, eq=False)
+class CutShards(Shards):
+    """Shards of leaves in arrays, which may be mapped from files."""
+
+    nodes: NDArray[np.int32] = field(kw_only=True, repr=False)
+    """For each attribute (row) and leaf (column), the attribute's node."""
+    count: Ints = field(kw_only=True, repr=False)
+    cuts: Ints = field(kw_only=True, repr=False)
+    """The first leaf of each shard; one longer than there are shards."""
+    below_top: tuple[LevelEvidence, ...] = field(kw_only=True, repr=False)
+    size: int = field(kw_only=True)
+    """About how many leaves a shard has."""
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return len(self.count)
+
+    @property
+    def group(self) -> int:
+        """Rows that are written, and read again, at a time."""
+        return max(self.size // ROW_GROUPS, 1)
+
+    def leaves_of(self, number: int) -> Leaves:
+        """Return the leaves of a shard."""
+        own = slice(int(self.cuts[number]), int(self.cuts[number + 1]))
+        return np.ascontiguousarray(self.nodes[:, own]), np.asarray(self.count[own])
+
+    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+        """Return what was measured of a shard's nodes below the top, by level, and their highest dropped children."""
+        for earlier in range(max(self._before), number):
+            self._count(earlier, self.made(earlier, self.leaves_of(earlier), measured=False).tree)
+        self._count(number, tree)
+        found = []
+        for at, (first, last) in enumerate(zip(self._before[number], self._before[number + 1], strict=True)):
+            measured = np.asarray(self.below_top[at].measured[first:last])
+            leaves = at + 1 == len(self.below_top)
+            highest = np.full(last - first, NOTHING)
+            found.append((measured, highest if leaves else np.asarray(self.below_top[at + 1].highest[first:last])))
+        return found
+
+    def _count(self, number: int, tree: ReleasedTree) -> None:
+        """Note how many nodes come before the shard after one."""
+        nodes = (tree.size(index) for index in self.below)
+        self._before[number + 1] = [first + more for first, more in zip(self._before[number], nodes, strict=True)]
+
+    @cached_property
+    def _before(self) -> dict[int, list[int]]:
+        """How many nodes of each level below the top come before a shard, as far as that is known."""
+        return {0: [0] * len(self.below)}
+
+
+def _has_one_shard(release: Contents) -> bool:
+    """Whether a release always has one shard: of cells, estimated from all measurements, or with remainders.
+
+    The intervals of remainders depend on all nodes that were named.
+    """
+    plan = release.card["plan"]
+    return release.left is not None or release.all_measured is not None or "groups" in plan or "degrees" in plan
+
+
+def cut(release: Contents, part: int | None) -> Shards:
+    """Cut a release into shards of about `part` leaves; a small one has one shard."""
+    if release.stored is not None and part is None:
+        return release.stored
+    size = PART if part is None else part
+    if _has_one_shard(release) or len(release.count) <= (ONE_FILE if part is None else size):
+        return release.in_memory
+    spine, nodes, count, evidence = release.spine, release.nodes, release.count, release.evidence
+    kept = 0 if evidence is None else max((at for at, seen in enumerate(evidence.levels) if len(seen.slots)), default=0)
+    if kept == len(spine.levels) - 1 and spine.levels[-1].nodes > FEW_NODES:
+        return release.in_memory  # all that was measured was kept, also of leaves
+    level, first = _last_of_top(spine, nodes, size, kept)
+    above = np.zeros((len(nodes), len(first)), np.int64)
+    for attribute, column in coarser(spine, level, len(spine.levels), nodes[:, first]).items():
+        above[attribute] = column
+    top = Top.of(spine, level, above, np.add.reduceat(count, first))
+    wanted = np.searchsorted(first, np.arange(0, len(count), size))
+    starts = np.append(np.unique(wanted[wanted < len(first)]), len(first))
+    cuts = np.append(first, len(count))[starts]
+    known: Evidence | None = None
+    below: tuple[LevelEvidence, ...] = ()
+    if evidence is not None:
+        beside, below = evidence.levels[level], tuple(evidence.levels[level:])
+        last = LevelEvidence(np.empty(0, np.int64), beside.highest, beside.slots)
+        known = Evidence(evidence.total, (*evidence.levels[:level], last), evidence.laws)
+    return CutShards(top, starts, known, release.facts, nodes=nodes, count=count, cuts=cuts, below_top=below, size=size)
+
+
+def _starts(
+    spine: Spine, nodes: NDArray[np.int32], levels: Sequence[int]
+) -> Iterator[tuple[int, dict[int, NDArray[np.bool_]]]]:
+    """Yield, chunk by chunk, its first leaf and where a node of each of some levels begins."""
+    size = nodes.shape[1]
+    for begin in range(0, size, _CHUNK):
+        end = min(begin + _CHUNK, size)
+        some = nodes[:, max(begin - 1, 0) : end]
+        found = {}
+        for index in levels:
+            starts = np.zeros(some.shape[1], dtype=bool)
+            for column in coarser(spine, index, len(spine.levels), some).values():
+                starts[1:] |= column[1:] != column[:-1]
+            found[index] = starts[1:] if begin else starts
+            if not begin:
+                found[index][:1] = True
+        yield begin, found
+
+
+def _last_of_top(spine: Spine, nodes: NDArray[np.int32], size: int, least: int) -> tuple[int, Ints]:
+    """Return the last level of the top, and the first leaf of each of its nodes.
+
+    It is the last with few nodes, against the size of a part, but no coarser than one that must be there. Where one of
+    its nodes has more leaves than a part should, which has whole nodes, it goes further down if that is not too many.
+    """
+    sizes, leaves = _level_sizes(spine, nodes), nodes.shape[1]
+    level = next((index - 1 for index in range(1, len(sizes)) if sizes[index] > max(size // 4, 1)), len(sizes) - 1)
+    level = min(max(level, least), len(spine.levels) - 1)
+    first = _first_leaves(spine, level, nodes)
+    while level + 1 < len(spine.levels) and sizes[level + 1] <= 4 * size and _widest(first, leaves) > size:
+        level += 1
+        first = _first_leaves(spine, level, nodes)
+    return level, first
+
+
+def _first_leaves(spine: Spine, level: int, nodes: NDArray[np.int32]) -> Ints:
+    """Return the first leaf of every node of a level."""
+    return np.concatenate([begin + np.flatnonzero(starts[level]) for begin, starts in _starts(spine, nodes, [level])])
+
+
+def _widest(first: Ints, leaves: int) -> int:
+    return int(np.diff(np.append(first, leaves)).max())
+
+
+def _level_sizes(spine: Spine, nodes: NDArray[np.int32]) -> list[int]:
+    levels = range(len(spine.levels) + 1)
+    sizes = np.zeros(len(levels), np.int64)
+    for _, starts in _starts(spine, nodes, levels):
+        sizes += [int(starts[index].sum()) for index in levels]
+    return [int(size) for size in sizes]
