@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.release.estimates.measured_tree import measured_tree
+from treetop.release.estimates.align import measured_tree
 from treetop.release.estimates.whole_numbers import lower_error
 from treetop.repair.least_squares import least_squares
 
@@ -302,7 +302,7 @@ def test_without_all_measurements_there_are_no_estimates(
     monkeypatch.setattr("treetop.release.run.FEW_NODES", 10)
     release = released(planned(confidence=confidence), keep=False)
     for ask in (release.estimates, release.reestimated):
-        with pytest.raises(tt.TreetopError, match="--keep-measurements"):
+        with pytest.raises(tt.TreetopError, match="`keep_measurements=True`"):
             ask()
 
 

@@ -23,8 +23,7 @@ from treetop.noise import Key
 from treetop.plan.resolution import number_of_tests
 from treetop.release.folder import file_sha256
 from treetop.release.intervals.boxes import Boxes
-from treetop.release.intervals.named import named_risks
-from treetop.release.intervals.nodes import node_intervals
+from treetop.release.intervals.nodes import named_risks, node_intervals
 from treetop.release.intervals.remainders import remainder_intervals
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.run import run_plan

@@ -18,8 +18,7 @@ from treetop import Counts
 from treetop.measure.level import Frontier
 from treetop.noise import Key, Law, NoiseStream
 from treetop.release.folder.evidence import evidence_table
-from treetop.release.folder.read import facts_table
-from treetop.release.folder.unresolved import unresolved_table
+from treetop.release.folder.tables import facts_table, unresolved_table
 from treetop.release.margins import margins_table
 
 from .engine import KEY, Engine, descents, noise_is

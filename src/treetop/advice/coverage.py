@@ -32,7 +32,7 @@ from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans
-from treetop.release.unlisted import LevelSums, level_sums
+from treetop.release.zeros import LevelSums, level_sums
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

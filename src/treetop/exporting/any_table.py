@@ -225,8 +225,8 @@ def _excel(request: Request) -> Content:
 def _refuse_long(request: Request, rows: int) -> None:
     if rows > LARGEST:
         raise ReleaseError(
-            f"{request.out}: would have {rows:,} rows, and a sheet of Excel has at most {LARGEST:,}: export a coarser "
-            "level (--level), or --to csv"
+            f"{request.out}: would have {rows:,} rows, and a sheet of Excel has at most {LARGEST:,}: export a "
+            "coarser `level`, or `to=csv`"
         )
 
 

@@ -30,33 +30,29 @@ class Contents:
     """What a release holds, and a folder keeps of it."""
 
     spine: Spine
-    """The public order of refinement."""
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
     count: NDArray[np.int64] = field(repr=False)
     """The released count of each leaf, above zero. A leaf that is not here is a released zero."""
     card: dict[str, Any] = field(repr=False)
-    """The statement of guarantee and method."""
     plan_toml: str | None = field(default=None, repr=False)
-    """The plan file as it was run; written from the card when None."""
     evidence: Evidence | None = field(default=None, repr=False)
-    """What was measured, for intervals; None where the plan has them off."""
+    """What was measured, for intervals; None if the plan has them off."""
     left: Remainders | None = field(default=None, repr=False)
-    """What was left unresolved at coarser nodes; None where the plan names every count to the leaves."""
+    """Counts left at coarser nodes; None if the plan names every count to the leaves."""
     all_measured: Measurements | None = field(default=None, repr=False)
-    """All that was measured, where that is more than what was measured under released nodes, or is not from the top
-    down."""
+    """All measurements, if they are more than those under released nodes or not from the top down."""
 
     margins: tuple[MarginTable, ...] = field(default=(), repr=False)
-    """The tables that were measured beside the spine, and are kept."""
+    """The kept tables that were measured beside the spine."""
     facts: PublicFacts | None = field(default=None, repr=False)
-    """What was public and is kept, with counts that were published as they are; None where there was nothing."""
+    """Public facts that the release keeps; None if there are none."""
     public: NDArray[np.int64] | None = field(default=None, repr=False)
-    """Of every leaf region the number of groups, or people, that is public and kept; None where that is not so."""
+    """The public number of groups, or people, of every leaf region that is kept; None if none is."""
     reservation: Reservation | None = field(default=None, repr=False)
-    """What was charged for it, until a folder is recorded; None where no ledger was charged."""
+    """The charge in a ledger, until a folder is recorded; None if no ledger was charged."""
     stored: Shards | None = field(default=None, repr=False)
-    """The leaves shard by shard, if they stay in a folder until somebody asks for all of them."""
+    """The leaves shard by shard, if they stay in a folder until all are asked for."""
 
     @property
     def total(self) -> int:

@@ -35,7 +35,6 @@ class DegreeTables:
     """
 
     release: Contents
-    """A release of degrees."""
 
     def __post_init__(self) -> None:
         if "degrees" not in self.release.card["plan"]:

@@ -33,15 +33,13 @@ class _Places(NamedTuple):
     """The places of a table."""
 
     codes: pa.StringArray
-    """Their codes."""
     place: Ints
-    """Which they are among those of the level."""
     level: int
-    """The level of the spine; of all places together that of the sizes."""
+    """The level of the spine; that of the sizes for all places together."""
     number: Ints
-    """Their number of groups (row) by size (column)."""
+    """The number of groups of each place (row) by size (column)."""
     whole: bool = True
-    """Whether all groups of these places are there: of a part of them there is no interval."""
+    """Whether all groups of these places are there; a part of them has no interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,6 @@ class GroupTables:
     """What released group sizes say about places; groups above the largest size count as that size."""
 
     release: Contents | Selection
-    """A release of group sizes, or what was selected from one."""
 
     def __post_init__(self) -> None:
         if "groups" not in self.release.card["plan"]:
@@ -265,11 +262,10 @@ class GroupRelease:
     """The public result of one run of a plan for group sizes."""
 
     plan: GroupPlan
-    """What was run."""
     counts: NDArray[np.int64]
-    """The number of groups by region and size, for the regions of all levels from the root down."""
+    """Groups by region (all levels, from the root down) and size."""
     private: bool = True
-    """False where somebody knows the key of the noise: such a release protects nobody."""
+    """False if somebody knows the key of the noise: such a release protects nobody."""
 
     @property
     def warning(self) -> str | None:

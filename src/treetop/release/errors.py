@@ -30,11 +30,9 @@ class Bias:
     """How far the nodes of one size are off on average, and in which direction."""
 
     size: str
-    """The true counts, such as "5–10"."""
     nodes: int
-    """How many public nodes have such a count."""
     bias: float | None
-    """The mean of released less true count; None where there is no such node."""
+    """Mean of released less true count; None if there is no such node."""
 
 
 @dataclass(frozen=True)
@@ -42,45 +40,37 @@ class LevelErrors:
     """The errors of one level."""
 
     level: int
-    """The position in the spine; the total is 0."""
     name: str
-    """The name of the level."""
     nodes: int
-    """How many public nodes it has."""
     true_nodes: int
-    """How many of them are truly above zero."""
     released_nodes: int
-    """How many are released above zero."""
     negative: int
-    """How many are released below zero."""
     fractional: int
-    """How many are released as a number that is not whole."""
     largest: float
-    """The largest absolute error; a whole number where all released counts are."""
+    """Largest absolute error; a whole number if all released counts are."""
     mean: float
-    """The mean absolute error of the nodes that are not zero in truth or in the release."""
+    """Mean absolute error of the nodes above zero in truth or in the release."""
     mean_of_all: float
-    """The mean absolute error of all public nodes."""
+    """Mean absolute error of all public nodes."""
     root_mean_square: float
-    """The root of the mean squared error of all public nodes."""
+    """Root mean squared error of all public nodes."""
     largest_released: float
-    """The largest absolute error of the nodes that are released above zero."""
+    """Largest absolute error of the nodes released above zero."""
     mean_released: float
-    """The mean absolute error of the nodes that are released above zero."""
+    """Mean absolute error of the nodes released above zero."""
     false_discoveries: float
-    """The share of the released nodes above zero that are truly zero."""
+    """Share of the nodes released above zero that are truly zero."""
     false_mass: float
-    """The same by count: the share of what is released above zero that lies in nodes that are truly zero."""
+    """Share of the count released above zero that lies in nodes that are truly zero."""
     false_negatives: float
-    """The share of the nodes truly above zero that are released as zero or less."""
+    """Share of the nodes truly above zero that are released as zero or less."""
     lost_mass: float
-    """The same by count: the share of the true count that lies in nodes released as zero or less, or in none."""
+    """Share of the true count that lies in nodes released as zero or less, or in none."""
     resolved: float
-    """The share of the released total that is resolved down to the level; the rest was left at coarser nodes."""
+    """Share of the released total that is resolved down to the level."""
     biases: tuple[Bias, ...]
-    """The bias by size of true count."""
     counts: str = ""
-    """What the level counts, such as "destination state × origin state"."""
+    """A title, such as "destination state × origin state"."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -127,11 +117,9 @@ class Merged:
     """Released and true values side by side, in spine order."""
 
     keys: list[NDArray[np.uint64]]
-    """The packed paths, one array a word."""
+    """The packed paths, one array a word. Counts are 0 if only the other side has the node."""
     released: Values
-    """What is released there; 0 where only the truth has it."""
     true: NDArray[np.int64]
-    """What is true there; 0 where only the release has it."""
 
     def at(self, digit: Digit) -> Merged:
         """Sum consecutive nodes with the same path down to the digit's level."""

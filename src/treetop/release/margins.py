@@ -35,17 +35,14 @@ class MarginTable:
     """One margin: a number for every public cell, in the order of the hierarchies."""
 
     margin: Margin
-    """Which one."""
     law: Law
-    """The noise of one cell."""
     count: Ints = field(repr=False)
-    """The released counts, which the leaves add up to, with what is unresolved."""
+    """Released counts: what the leaves add up to, with what is unresolved."""
     measured: Ints = field(repr=False)
-    """True count plus noise."""
     exact: bool = True
-    """Whether the counts agree with it exactly; it may cross another, and then they do so as nearly as that allows."""
+    """Whether the leaves add up to the counts exactly; margins that cross agree as nearly as they can."""
     known: tuple[Ints, Ints] | None = field(default=None, repr=False)
-    """What facts say that each cell has at least, and at most."""
+    """Lower and upper bounds of each cell by public facts."""
 
     @property
     def left_over(self) -> Ints:

@@ -11,8 +11,7 @@ import numpy as np
 from treetop.domain.constraints import PublicFacts
 from treetop.measure.measure import Evidence
 from treetop.release.estimates.align import descended
-from treetop.release.intervals.named import named_risks
-from treetop.release.intervals.nodes import LevelIntervals, node_intervals, risk_of
+from treetop.release.intervals.nodes import LevelIntervals, named_risks, node_intervals, risk_of
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 
@@ -22,17 +21,14 @@ class Measured:
     """The measurements of a release, as far as they were kept, and the released tree that they are about."""
 
     tree: ReleasedTree
-    """What was released."""
     evidence: Evidence
-    """What was measured of released nodes, and beside them."""
     apart: Measurements | None = None
-    """All that was measured, where the released nodes are not those of the descent but were made from it later."""
+    """All measurements, if the released nodes are not those of the descent but were made from it later."""
     selective: bool = False
-    """Whether the intervals of nodes account for that these were chosen by their measurements."""
+    """Whether intervals account for the choice of nodes by their measurements."""
     facts: PublicFacts | None = None
-    """What is public of them."""
     down_to: int | None = None
-    """The last level that is there, where it is not that of the leaves."""
+    """The last level in `tree`, if that is not the leaves."""
     _intervals: dict[float, tuple[LevelIntervals, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @property

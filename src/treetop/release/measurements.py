@@ -19,9 +19,8 @@ from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Evidence
 from treetop.noise import Law
-from treetop.release.codes import nodes_at
 from treetop.release.stored import whole_numbers
-from treetop.release.tree import ReleasedTree, spans_at
+from treetop.release.tree import ReleasedTree, nodes_at, spans_at
 
 Ints = NDArray[np.int64]
 
@@ -36,7 +35,6 @@ class LevelMeasurements:
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and measured node (column), the attribute's node; 0 while it is not refined."""
     value: Ints = field(repr=False)
-    """True count plus noise."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -47,13 +45,12 @@ class Measurements:
     """The measurements of a release, by level."""
 
     spine: Spine
-    """The public order of refinement."""
     total: int | None
-    """What was measured of the total; None where the total is public."""
+    """The measurement of the total; None if the total is public."""
     laws: tuple[Law | None, ...]
-    """The noise of the total and of every level; None where nothing is measured."""
+    """Noise of the total and of every level; None if nothing is measured."""
     levels: tuple[LevelMeasurements | None, ...] = field(repr=False)
-    """For each level below the root, what was measured there; None where it was not kept."""
+    """By level below the root; None if it was not kept."""
 
     @property
     def complete(self) -> bool:

@@ -15,7 +15,7 @@ from treetop.release.contents import Contents
 from treetop.release.estimates.again import estimated_again
 from treetop.release.estimates.table import estimates_table, margin_estimates_table
 from treetop.release.folder import NODES, PLACES, check_place, drafted, load, save
-from treetop.release.folder.unresolved import unresolved_table
+from treetop.release.folder.tables import unresolved_table
 from treetop.release.intervals.nodes import Interval, LevelIntervals
 from treetop.release.measurements import Measurements
 from treetop.release.selection import Selection, level_index, shown

@@ -38,11 +38,10 @@ class Selection:
     """What matches a combination of codes; all of a release where there are none."""
 
     whole: Contents
-    """The release that it is selected from."""
     conditions: tuple[str, ...] = ()
-    """What it matches, such as `origin=Veneto`."""
+    """Such as `origin=Veneto`."""
     ranges: Mapping[int, Range] = field(default_factory=dict, repr=False)
-    """The leaves that it has, by attribute: the first, and the one after the last."""
+    """By attribute, the first selected leaf and the one after the last."""
 
     @property
     def spine(self) -> Spine:

@@ -26,14 +26,13 @@ from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
-from treetop.release.codes import codes_at
 from treetop.release.intervals.boxes import Boxes, Range, condition_depths
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.measured import Measured
 from treetop.release.measurements import FEW_NODES, Measurements
-from treetop.release.tree import LevelNodes, ReleasedTree, coarser, meeting, spans_at
+from treetop.release.tree import LevelNodes, ReleasedTree, coarser, codes_at, meeting, spans_at
 
 if TYPE_CHECKING:
     from treetop.release.contents import Contents

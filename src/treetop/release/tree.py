@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.counts.counts import pack
@@ -26,7 +28,6 @@ class LevelNodes:
     nodes: Ints = field(repr=False)
     """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
     count: Ints = field(repr=False)
-    """The released counts."""
 
     def __len__(self) -> int:
         return len(self.count)
@@ -40,7 +41,7 @@ class _Entry:
     """For each attribute (row) and entry (column), the leaf, or the first leaf of a remainder's node."""
     count: Ints
     level: NDArray[np.int32] | None
-    """How far each is refined; None where all are leaves."""
+    """Level down to which each is refined; None if all are leaves."""
 
     @cached_property
     def before(self) -> Ints:
@@ -60,13 +61,11 @@ class ReleasedTree:
     """Released leaves and remainders, from which every coarser count is a sum."""
 
     spine: Spine
-    """The public order of refinement."""
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
     count: Ints = field(repr=False)
     """The released count of each leaf, above zero."""
     left: Remainders | None = field(default=None, repr=False)
-    """What was left unresolved."""
     _levels: dict[int, LevelNodes] = field(default_factory=dict, init=False, repr=False)
     _parents: dict[int, Ints] = field(default_factory=dict, init=False, repr=False)
 
@@ -271,3 +270,20 @@ def spans_at(spine: Spine, index: int, nodes: NDArray[np.integer]) -> tuple[Ints
             start[attribute] = np.searchsorted(above, nodes[attribute])
             stop[attribute] = np.searchsorted(above, nodes[attribute], side="right")
     return start, stop
+
+
+def codes_at(spine: Spine, index: int, nodes: NDArray[np.integer]) -> dict[str, pa.Array]:
+    """Return one column for each attribute that is refined at a level, from the nodes of each attribute (row)."""
+    about = zip(spine.attributes, spine.trees, spine.depths(index), nodes, strict=True)
+    return {name: tree.codes[depth - 1].take(pa.array(own)) for name, tree, depth, own in about if depth > 0}
+
+
+def nodes_at(spine: Spine, index: int, table: pa.Table) -> NDArray[np.int32]:
+    """Return the nodes of every attribute (row); 0 while it is not refined, −1 where its hierarchy lacks the code."""
+    nodes = np.zeros((len(spine.attributes), table.num_rows), np.int32)
+    about = zip(spine.attributes, spine.trees, spine.depths(index), strict=True)
+    for attribute, (name, tree, depth) in enumerate(about):
+        if depth > 0:
+            codes = pc.cast(table.column(name), pa.string())
+            nodes[attribute] = pc.fill_null(pc.index_in(codes, value_set=tree.codes[depth - 1]), -1).to_numpy()
+    return nodes

@@ -111,13 +111,10 @@ class Estimate:
     """What all answers about a table come to for one question: public, and free."""
 
     count: int
-    """The count, whole and not negative; those of questions that add up do."""
+    """Whole and not negative; counts of questions that add up do. `answers` is how many answers it uses."""
     lower: int
-    """The least that its interval leaves."""
     upper: int
-    """The most."""
     answers: int
-    """How many answers it takes into account."""
 
 
 @dataclass(frozen=True)

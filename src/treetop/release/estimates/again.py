@@ -22,13 +22,13 @@ from treetop.repair import REPAIRS
 
 AnyRelease = TypeVar("AnyRelease", bound=Contents)
 
-STEP = "the next release can, with keep_measurements=True (--keep-measurements), but it spends its loss again"
+STEP = "the next release can, with `keep_measurements=True`, but it spends its loss again"
 """What to do where not all measurements were kept."""
 
 
 _GROUPS = (
     "the group sizes of a release are found from all its measurements at all levels at once already: no second "
-    "estimate by least squares is offered. Their intervals come from the measurements: `treetop query DIR --by size`"
+    "estimate by least squares is offered. Their intervals come from the measurements: ask for a table by size"
 )
 """Why releases of group sizes have no estimates beside their counts."""
 
@@ -65,7 +65,7 @@ def why_not_again(release: Contents) -> str | None:
     if plan.public_facts:
         return (
             "this release keeps public facts, and a second estimate of every count would leave them behind. Ask it for "
-            "`estimates`, which are kept within what is public (treetop estimate --level)"
+            "`estimates`, which are kept within what is public"
         )
     if plan.resolve != "full":
         return (

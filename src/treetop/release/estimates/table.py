@@ -20,12 +20,11 @@ from treetop.domain.table_cells import Depths
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError
 from treetop.measure.margins import groups_of
-from treetop.release.codes import codes_at
 from treetop.release.contents import Contents
 from treetop.release.estimates.again import all_measurements
-from treetop.release.estimates.measured_tree import TreeLevel, measured_tree
+from treetop.release.estimates.align import TreeLevel, measured_tree
 from treetop.release.margins import MarginTable, codes_of
-from treetop.release.tree import ReleasedTree, spans_at
+from treetop.release.tree import ReleasedTree, codes_at, spans_at
 from treetop.repair.least_squares import LevelEstimates, MeasuredLevel, least_squares
 
 # Least squares over a measured tree and the margins beside it, together.
@@ -46,11 +45,10 @@ class _Tree:
     """One tree of measurements, and which of its nodes stand in which equations."""
 
     levels: Sequence[MeasuredLevel]
-    """From the root down."""
     depths: Depths = ()
-    """Of a margin, how many levels of every attribute its finest nodes tell apart."""
+    """Levels of every attribute in a margin's finest nodes."""
     links: dict[int, list[tuple[Ints, Ints, float]]] = field(default_factory=dict)
-    """By level: nodes, the equations that they stand in, and their sign."""
+    """By level: nodes, their equations, and their sign in them."""
 
     def link(self, level: int, node: Ints, equation: Ints, sign: float) -> None:
         self.links.setdefault(level, []).append((node, equation, sign))
@@ -181,9 +179,9 @@ class _Cells:
     """The cells of one table, and what of the measured tree lies in them."""
 
     labels: list[tuple[int, Ints]]
-    """By level of the tree, the cell that each node lies in; −1 for nodes that others stand for."""
+    """By level of the tree, each node's cell; −1 for nodes that others stand for."""
     closed: NDArray[np.bool_]
-    """Which cells are made up of measured nodes."""
+    """Cells made up of measured nodes."""
 
     @staticmethod
     def of(spine: Spine, tree: Sequence[TreeLevel], depths: Depths) -> _Cells:
@@ -286,9 +284,9 @@ class EstimatedNodes(LevelEstimates):
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
     row: Ints = field(repr=False)
-    """The row of each among the released nodes of the level; −1 where it is not released."""
+    """Row of each among the released nodes of the level; −1 if it is not released."""
     released: Ints = field(repr=False)
-    """The released counts, 0 where a node is not released."""
+    """Released counts; 0 if a node is not released."""
 
 
 @dataclass(frozen=True)
@@ -296,17 +294,13 @@ class LevelDifference:
     """How the estimates of one level differ from what was released."""
 
     name: str
-    """The level."""
     nodes: int
-    """How many nodes have an estimate."""
     released: int
-    """How many are released above zero."""
     sd: float
-    """The median of the standard deviations of the estimates."""
+    """Median standard deviation of the estimates."""
     difference: float
-    """The mean of |estimate − released count|."""
+    """Mean of |estimate − released count|."""
     counts: str
-    """What the level counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -27,7 +27,7 @@ from treetop.domain.spine_level import AttributeStep, Level
 from treetop.measure.blocks import FAR, cells_of_rows
 from treetop.measure.merged import Rows, fit_rows
 from treetop.noise import Law
-from treetop.release.estimates.measured_tree import measured_tree
+from treetop.release.estimates.align import measured_tree
 from treetop.release.margins import MarginTable, columns_of, find
 from treetop.release.measurements import LevelMeasurements, Measurements
 from treetop.release.tree import LevelNodes, ReleasedTree, spans_at
@@ -57,13 +57,12 @@ class Posterior(NamedTuple):
     """For the children of one level: how many units each should have, by how sure each unit is."""
 
     cell: int
-    """The width of a cell of the tables."""
     lowest: int
-    """The least measurement that they hold."""
+    """Least measurement in the tables."""
     units: Ints
     """By class, step and cell of the measurement: the largest y with P(count ≥ y) above the step's probability."""
     shift: Ints
-    """By step: the same less the measurement, for measurements above those of the tables."""
+    """By step: the same less the measurement, for measurements above the tables."""
 
 
 def thresholds() -> Reals:

@@ -2,21 +2,16 @@
 
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, made_from_all
 from treetop.release.folder.place import check_place, claimed
-from treetop.release.folder.public import PUBLIC
 from treetop.release.folder.read import (
     CARD,
     COUNTS,
-    FACTS,
     HIERARCHIES,
-    NAMES,
     NODES,
     PAGE,
-    PLACES,
     PLAN,
     file_sha256,
     in_parts,
     load,
-    names_table,
     read_card,
     read_contents,
     read_domain,
@@ -36,7 +31,7 @@ from treetop.release.folder.shards import (
     parts_listed,
     top_table,
 )
-from treetop.release.folder.unresolved import UNRESOLVED
+from treetop.release.folder.tables import FACTS, NAMES, PLACES, PUBLIC, UNRESOLVED, names_table
 from treetop.release.folder.write import Draft, drafted, save, sizes, stored_tables
 from treetop.release.margins import MARGINS
 

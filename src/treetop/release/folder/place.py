@@ -40,7 +40,7 @@ def check_name(folder: Path, force: bool) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise ReleaseError(f"{folder} exists already and is not a folder: choose another name")
     if folder.exists() and not force:
-        raise ReleaseError(f"{folder} exists already: choose another folder, or replace it with --force (force=True)")
+        raise ReleaseError(f"{folder} exists already: choose another folder, or replace it with `force=True`")
     if folder.exists() and not (folder / CARD).is_file() and any(folder.iterdir()):
         raise ReleaseError(f"{folder} is not a release folder (it has no {CARD}), and is never replaced by one")
     if not parent.is_dir():

@@ -31,12 +31,11 @@ from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
-from treetop.release.codes import nodes_at
 from treetop.release.folder.evidence import EVIDENCE, nullable, read_evidence, split_evidence
 from treetop.release.intervals.boxes import Range
 from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
 from treetop.release.stored import parquet_file, read_table, whole_numbers
-from treetop.release.tree import node_starts, spans_at
+from treetop.release.tree import node_starts, nodes_at, spans_at
 
 Ints = NDArray[np.int64]
 
@@ -145,11 +144,10 @@ class ShardIndex:
     rows: Ints = field(repr=False)
     count: Ints = field(repr=False)
     node: Ints = field(repr=False)
-    """Which node of the last level of the top its first leaf belongs to."""
+    """The first leaf's node of the last level of the top."""
     first: Ints = field(repr=False)
-    """For each attribute (row) and group (column), the least leaf,"""
+    """For each attribute (row) and row group (column), the least leaf; `last` has the greatest."""
     last: Ints = field(repr=False)
-    """and the greatest."""
 
     @staticmethod
     def of(table: pa.Table, spine: Spine) -> ShardIndex:
@@ -182,11 +180,9 @@ class StoredShards(Shards):
     """Leaves in the files of a folder, which are read when they are asked for."""
 
     folder: Path = field(kw_only=True)
-    """Where they are."""
     index: ShardIndex = field(kw_only=True, repr=False)
-    """What each group of rows has."""
     verify: Callable[[str], None] = field(kw_only=True, repr=False)
-    """Called with the name of each file before it is read; refuses one that was changed."""
+    """Called with the name of each file before it is read; refuses a changed one."""
 
     @property
     def leaves(self) -> int:

@@ -24,23 +24,27 @@ from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
 from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
-from treetop.release.folder.public import PUBLIC, public_table
 from treetop.release.folder.read import (
     CARD,
     COUNTS,
-    FACTS,
     HIERARCHIES,
-    NAMES,
     NODES,
     PAGE,
-    PLACES,
     PLAN,
-    facts_table,
     file_sha256,
-    names_table,
 )
 from treetop.release.folder.shards import write_shards
-from treetop.release.folder.unresolved import UNRESOLVED, unresolved_table
+from treetop.release.folder.tables import (
+    FACTS,
+    NAMES,
+    PLACES,
+    PUBLIC,
+    UNRESOLVED,
+    facts_table,
+    names_table,
+    public_table,
+    unresolved_table,
+)
 from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.shards import Shards, cut
 
@@ -53,13 +57,9 @@ class Draft:
     """A release folder that is complete and on disk, beside the place where it belongs."""
 
     path: Path
-    """Where it is."""
     folder: Path
-    """Where it belongs."""
     force: bool
-    """Whether to replace what is there."""
     card_sha256: str
-    """The SHA-256 of its card.json."""
 
     def place(self) -> None:
         """Move it to its place, in one step."""

@@ -38,9 +38,8 @@ class Boxes:
     """The boxes of a table, one a row."""
 
     spine: Spine
-    """The public order of refinement."""
     depth: tuple[int, ...]
-    """How many levels of each attribute a box's node is down; 0 where it has all leaves."""
+    """Levels of each attribute down to the box's node; 0 if it has all leaves."""
     leaf: Ints = field(repr=False)
     """For each attribute (row) and box (column), a leaf under the box's node."""
     _groups: dict[int, tuple[Ints, list[tuple[int, Ints, int, Ints]]]] = field(

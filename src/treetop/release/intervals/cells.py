@@ -39,22 +39,20 @@ class Cells(NamedTuple):
     """The measurements of one level: of consecutive degrees (row) and of all its places (column)."""
 
     first: int
-    """The first degree that is measured."""
+    """First degree that is measured."""
     value: Ints
-    """True count, or cumulative count, plus noise."""
 
 
 class _Ends(NamedTuple):
     """What is known of a level: by a number of degrees, from 0 to all of them (row), and by place (column)."""
 
     below: Ints
-    """How many people have a lower degree, as measured."""
+    """Measured number of people of lower degrees, by degree (row) and place (column)."""
     noisy: NDArray[np.bool_]
-    """Of cumulative counts: whether noise is in it."""
+    """Of cumulative counts: whether they have noise."""
     first: int
-    """Of a histogram: the first degree that is measured."""
     people: Ints | None
-    """How many people each place has in all, where that is known."""
+    """People of each place, if known."""
     law: Law
 
 
@@ -79,15 +77,13 @@ class MeasuredCells:
     """What was measured of counts along an axis, and what was released of it."""
 
     tree: ReleasedTree
-    """What was released."""
     measurements: Measurements
-    """What was measured."""
     cumulative: bool
     """Whether cumulative counts were measured, rather than a histogram."""
     people: int | None
-    """How many people there are, where that is exact."""
+    """Number of people, if it is exact."""
     kept: bool = False
-    """Whether the number of people of every place is public, and what the release has."""
+    """Whether the number of people of every place is public and kept."""
     _levels: dict[int, _Ends] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

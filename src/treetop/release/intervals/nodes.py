@@ -13,7 +13,13 @@ everything below the node that is not released. A node may go missing at any lev
 bounds share one risk over the levels: the same that the upper bounds of ancestors share, and by the same events. An
 only child that was not retained, because its parent's measurement did not show it, is bounded by its parent alone.
 
-Where a release names only what its measurements show to be there, its nodes have other intervals (`named`).
+If a release names only nodes whose measurements show that they are there, it chose them because they measured high, and
+an interval for a node chosen in advance holds for them less often. Benjamini and Yekutieli (2005) widen intervals: if R
+of the m tested nodes of a level are named, each has the interval of its own measurement at risk α·R/m. Then an expected
+share of at most α of the level's named nodes is outside its interval (the false coverage rate). The risk is never more
+than α, so the interval of a node chosen in advance holds as well. Upper bounds of the nodes above do not cut it: one
+that fails would fail for all that is named below it. An only child has the measurement of its parent, but is one of the
+tests of its own level (`treetop.plan.resolution`). The number of tests follows from the public tree and the release.
 """
 
 from __future__ import annotations
@@ -30,8 +36,32 @@ from treetop.errors import QueryError
 from treetop.measure.measure import NOTHING, Evidence
 from treetop.noise import Law
 from treetop.noise.sum_noise import sum_margin
-from treetop.release.intervals.named import named_margins, named_risks
+from treetop.plan.resolution import number_of_tests
 from treetop.release.tree import ReleasedTree
+
+
+def named_risks(tree: ReleasedTree, risk: Fraction) -> list[Fraction]:
+    """Return the risk of a named node's interval, at the total and at every level; all of it where all are named."""
+    levels = tree.spine.levels
+    tests = sum(
+        (number_of_tests(levels, level.index, tree.at(level.index - 1).nodes) for level in levels),
+        start=np.zeros(len(levels) + 1, np.int64),
+    )
+    named = [tree.size(index) for index in range(len(levels) + 1)]
+    return [
+        risk * Fraction(chosen, number) if 0 < chosen < number else risk
+        for chosen, number in zip(named, tests.tolist(), strict=True)
+    ]
+
+
+def named_margins(laws: Sequence[Law | None], level: Ints, risk: Fraction) -> Ints:
+    """Return how far measurements of some levels may be off, at a risk."""
+    margins = np.zeros(len(level), np.int64)
+    for index in np.unique(level).tolist():
+        law = laws[index]
+        margins[level == index] = 0 if law is None else law.margin(risk)
+    return margins
+
 
 Ints = NDArray[np.int64]
 
@@ -43,9 +73,7 @@ class Interval(NamedTuple):
     """Where a true count lies, as far as the privacy noise is concerned."""
 
     lower: int
-    """It is at least this,"""
     upper: int
-    """and at most this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +81,9 @@ class LevelIntervals:
     """The intervals of the released nodes of one level, in spine order."""
 
     lower: Ints = field(repr=False)
-    """The true count of a node is at least this,"""
     upper: Ints = field(repr=False)
-    """and at most this, with the stated confidence."""
     absent: Ints = field(repr=False)
-    """And that of every node below it that has no released ancestor further down is at most this."""
+    """Upper bound of every node below that has no released ancestor further down."""
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -76,7 +102,7 @@ class Margins:
     """How far measurements of one law are trusted."""
 
     own: int
-    """From a node's own measurement, to both sides."""
+    """Around a node's own measurement, to both sides."""
     above: int
     """Upwards from that of an ancestor, retained or not."""
 

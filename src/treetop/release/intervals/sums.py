@@ -53,9 +53,8 @@ class _Part:
     """Some measured nodes of one level, for every box."""
 
     number: Ints
-    """How many they are."""
     value: Ints
-    """The sum of their measurements, or more."""
+    """Sum of their measurements, or an upper bound."""
 
     def __add__(self, other: _Part) -> _Part:
         return _Part(self.number + other.number, self.value + other.value)
@@ -69,17 +68,15 @@ class _Met:
     """What the boxes meet at one level."""
 
     law: Law | None
-    """The noise there."""
     measured: Ints
-    """How many nodes were measured, for every box."""
+    """Measured nodes by box."""
     retained: _Part
-    """Those that were retained."""
+    """Retained nodes; `dropped` has the others."""
     dropped: _Part
-    """Those that were not."""
     known: bool
     """Whether the value of what was dropped is known, rather than bounded."""
     going_on: Mapping[int, _Part]
-    """All retained nodes, by the level at which they, or the ancestors with the same leaves, were measured."""
+    """Retained nodes by the level at which they, or the ancestors with the same leaves, were measured."""
     ending: Mapping[int, _Part] = field(default_factory=dict)
     """Those of the level above whose only child is not named, in the same way."""
 
@@ -102,11 +99,10 @@ class _Front:
     """The released nodes of one level."""
 
     group: Ints
-    """The group of boxes that each is met by; −1 for none."""
+    """The group of boxes that meets each node; −1 for none."""
     value: Ints
-    """Its measurement, or that of the nearest ancestor with the same leaves."""
+    """Its measurement, or that of the nearest ancestor with the same leaves, from `level`."""
     level: Ints
-    """The level of that."""
 
 
 def box_intervals(
