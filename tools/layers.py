@@ -60,7 +60,6 @@ FOREIGN = {"--conf", "--protocol"}
 NAMING_FLAGS = {
     "plan",
     "card",
-    "release",
     "advice",
     "addons.lab",
     "addons.map",

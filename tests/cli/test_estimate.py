@@ -150,7 +150,7 @@ def test_a_release_that_has_not_kept_its_measurements_says_what_to_do(
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=1), confidence=None)
     tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32))).save(tmp_path / "release")
     for arguments in ((), ("--level", "sex"), ("--out", tmp_path / "again")):
-        assert "--keep-measurements" in failure(capsys, tmp_path / "release", *arguments)
+        assert "`keep_measurements=True`" in failure(capsys, tmp_path / "release", *arguments)
     assert not (tmp_path / "again").exists()
 
 
