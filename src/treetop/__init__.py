@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from treetop.publishing.releasing import RunOptions
     from treetop.publishing.summary import plan_summary
     from treetop.release.derived import GroupTables
+    from treetop.release.estimates.joint import joint_fit
     from treetop.release.estimates.table import level_differences
     from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
@@ -85,6 +86,7 @@ _HOME = {
     "first_look": "treetop.advice.first_look",
     "group_plan": "treetop.plan.groups.planned",
     "inspect_table": "treetop.inspection",
+    "joint_fit": "treetop.release.estimates.joint",
     "level_differences": "treetop.release.estimates.table",
     "make_release": "treetop.publishing.publish",
     "plan_summary": "treetop.publishing.summary",
@@ -139,6 +141,7 @@ __all__ = [
     "first_look",
     "group_plan",
     "inspect_table",
+    "joint_fit",
     "level_differences",
     "make_release",
     "plan_summary",

@@ -5,7 +5,7 @@ from treetop.fit.entropy import FittedTable, fit
 from treetop.fit.joint import JointFit, joint_fit
 from treetop.fit.rounding import largest_remainders, round_down, two_sided, whole_margin, whole_shares
 from treetop.fit.swaps import swap
-from treetop.fit.tables import Depths, Grid, NoisyTable
+from treetop.fit.tables import Depths, Grid, NoisyTable, join
 
 __all__ = [
     "CombinedTables",
@@ -16,6 +16,7 @@ __all__ = [
     "NoisyTable",
     "combine",
     "fit",
+    "join",
     "joint_fit",
     "largest_remainders",
     "round_down",

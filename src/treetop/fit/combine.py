@@ -40,6 +40,10 @@ class CombinedTables:
     values: Mapping[Depths, Reals] = field(repr=False)
     """The estimate of each measured table."""
 
+    def tells(self, depths: Depths) -> bool:
+        """Whether a table is a sum of a measured one."""
+        return any(within(depths, table.depths) for table in self.tables)
+
     def value(self, depths: Depths) -> Reals:
         """Return the estimate of a table that is a sum of a measured one."""
         finer = [table.depths for table in self.tables if within(depths, table.depths)]
@@ -56,7 +60,7 @@ class CombinedTables:
         weights = np.asarray(weights, np.float64)
         if weights.shape != self.grid.sizes(depths):
             raise NumberError(f"weights have shape {weights.shape}, and the table has {self.grid.sizes(depths)}")
-        if not any(within(depths, table.depths) for table in self.tables):
+        if not self.tells(depths):
             raise NumberError(f"no measured table tells the table at depths {depths}")
         asked = self._equations.components({depths: weights})
         return self._equations.inner(asked, self._equations.solve(asked))
