@@ -40,6 +40,7 @@ def test_the_joint_fit_adds_up_and_is_near_the_truth() -> None:
     found = tt.joint_fit(release())
     every = {name: found.table(name) for name in [*PAIRS, "a * b * c"]}
     assert {sum(table["count"].to_pylist()) for table in every.values()} == {4000}
+    assert every["a * b"].column_names == ["a", "b", "count", "estimate"]
     by_a = every["a * b"].group_by("a").aggregate([("count", "sum")]).to_pylist()
     assert {row["a"]: row["count_sum"] for row in by_a} == dict(
         zip(every["a"]["a"].to_pylist(), every["a"]["count"].to_pylist(), strict=True)

@@ -40,7 +40,8 @@ class JointTables:
         """
         depths = self._depths(name)
         margin = margin_at(self.spine, depths)
-        columns = codes_of(self.spine, margin, np.arange(margin.nodes))
+        codes = codes_of(self.spine, margin, np.arange(margin.nodes))
+        columns = {attribute: codes[attribute] for attribute in self.spine.attributes if attribute in codes}
         columns["count"] = pa.array(self.fit.table(depths).ravel())
         told = self.fit.combined.tells(depths)
         estimate = self.fit.combined.value(depths).ravel() if told else np.full(margin.nodes, np.nan)
