@@ -54,6 +54,11 @@ FOLDERS = {layer.split(".")[0] for layer in LAYERS} | {"examples", "__pycache__"
 EDGE = ("cli", "__init__", "__main__")
 """What may import from anywhere, and inside functions."""
 
+PUBLIC = ("plan", "card")
+"""Packages that private counts cannot reach."""
+DESCRIPTIONS = ("constraint_reader", "graph_reader", "group_reader")
+"""Modules of `counts` that these may import, for what they describe: public facts, graphs, lists of groups."""
+
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--conf", "--protocol"}
 """Flags of Spark and Dask, which are named to those who start them."""
@@ -104,6 +109,8 @@ def _of_module(path: Path, own: str, package: Path) -> Iterator[str]:
             yield f"{where}:{line}: imports {target} inside a function"
         if other != own and (other not in LAYERS or LAYERS.index(other) >= LAYERS.index(own)):
             yield f"{where}:{line}: {own} is below {other}, and imports {target}"
+        if own in PUBLIC and other == "counts" and target.split(".")[2] not in DESCRIPTIONS:
+            yield f"{where}:{line}: {own} is public, and {target} holds or reads private counts"
 
 
 def _layer(parts: tuple[str, ...]) -> str:

@@ -21,6 +21,7 @@ from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
 from treetop.counts.graph_reader import Graph
 from treetop.counts.reading import read_counts
+from treetop.measure import readers
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
 from treetop.privacy import rho_from_epsilon
@@ -127,7 +128,7 @@ def degrees(network: Network, theta: int, runs: int, epsilon: float = 1.0) -> De
     by_node = tt.degree_plan("node", "add-remove", loss, theta, "cumulative", network.directed)
     secrets = [key("degrees", network.name, run) for run in range(runs)]
     released = [measure_degrees(by_node, nodes, edges, testing_key=secret).cumulative for secret in secrets]
-    projected = [by_node.truth(nodes, edges, Key(secret).derive("order")) for secret in secrets]
+    projected = [readers.degree_cells(by_node, nodes, edges, Key(secret).derive("order")) for secret in secrets]
     off = [np.abs(one - true)[:-1] for one, true in zip(released, projected, strict=True)]
     above = [np.maximum(true[-1] - true[:-1], 1) for true in projected]
     thirds = np.array_split(np.arange(theta), 3)

@@ -13,6 +13,7 @@ import treetop as tt
 from experiments.graphs.networks import Network
 from experiments.kit.runs import Kept, key
 from treetop.counts.graph_reader import Edges, Nodes
+from treetop.measure import readers
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import Key
 
@@ -127,4 +128,4 @@ def _chosen(
 
 
 def _cut(network: Network, theta: int, nodes: Nodes, edges: Edges, truth: NDArray[np.int64]) -> float:
-    return distance(plan(network, 1.0, theta).truth(nodes, edges, Key(key("cut", network.name))), truth)
+    return distance(readers.degree_cells(plan(network, 1.0, theta), nodes, edges, Key(key("cut", network.name))), truth)

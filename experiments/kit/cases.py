@@ -142,7 +142,7 @@ def patients() -> Table:
     """The made-up patients of the examples: five attributes, a deep tree of diagnoses, hardly a leaf that occurs."""
     file = tt.read_plan(ROOT / "examples" / "patients" / "plan.toml")
     assert file.source is not None
-    counts = file.plan.counts(file.table(file.source), columns=file.columns)
+    counts = tt.read_true_counts(file.plan, file.table(file.source), columns=file.columns)
     return Table("patients", "made up: patients", file.plan.spine, counts)
 
 

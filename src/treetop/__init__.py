@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from treetop.inspection import inspect_table
     from treetop.io.source import Prepare, Source, register_format
     from treetop.ledger import Ledger
+    from treetop.measure.readers import read_true_counts
     from treetop.noise import register_law
     from treetop.plan.file import PlanFile, draft_plan, read_plan
     from treetop.plan.graphs.degrees import DegreePlan, degree_plan
@@ -93,6 +94,7 @@ _HOME = {
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.plan.file",
     "regional_degree_plan": "treetop.plan.graphs.regional",
+    "read_true_counts": "treetop.measure.readers",
     "register_export": "treetop.exporting",
     "register_format": "treetop.io.source",
     "register_law": "treetop.noise",
@@ -147,6 +149,7 @@ __all__ = [
     "plan_summary",
     "publish",
     "read_plan",
+    "read_true_counts",
     "reestimate",
     "regional_degree_plan",
     "register_export",

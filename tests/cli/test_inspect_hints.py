@@ -79,7 +79,9 @@ def test_codes_that_match_after_padding_or_trimming_are_counted_and_the_rules_dr
     Path("plan.toml").write_text(text)
     file = tt.read_plan("plan.toml")
     assert (file.pad, file.trim) == ({"home": 5}, ("work",))
-    counts = file.plan.counts(file.table("trips.csv"), file.columns, file.count)  # nothing is unknown any more
+    counts = tt.read_true_counts(
+        file.plan, file.table("trips.csv"), file.columns, file.count
+    )  # nothing is unknown any more
     assert counts.total == 5 * 40 * 20
 
 

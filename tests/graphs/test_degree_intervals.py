@@ -14,6 +14,7 @@ import treetop as tt
 from tests.pictures import colours_in
 from treetop import Graph
 from treetop.errors import QueryError
+from treetop.measure import readers
 from treetop.noise.gate import Gate
 from treetop.release.degrees import DegreeTables, draw_degrees
 from treetop.release.intervals import cells
@@ -52,7 +53,9 @@ def misses(plan: tt.DegreePlan, graph: Graph) -> NDArray[np.bool_]:
     for seed in range(RUNS):
         secret = seed.to_bytes(32, "big")
         release = tt.make_release(plan, graph, tt.RunOptions(testing_key=secret))
-        truth = derived(plan.histogram(plan.bounded_degrees(nodes, edges, Gate(secret).choice("order"))))
+        truth = derived(
+            readers.degree_histogram(plan, readers.bounded_degrees(plan, nodes, edges, Gate(secret).choice("order")))
+        )
         ends = bounds(DegreeTables(release))
         found.append([not low - 1e-9 <= true <= high + 1e-9 for true, (low, high) in zip(truth, ends, strict=True)])
     return np.array(found)

@@ -329,7 +329,7 @@ def test_intervals_with_too_little_risk_are_found(monkeypatch: pytest.MonkeyPatc
 def test_intervals_of_regions_sums_and_other_confidences(write: Write) -> None:
     file = tt.read_plan(write(WHOLE + PLACE))
     graph = file.table(str(GRAPH / "edges.csv"))
-    truth = file.plan.counts(graph, file.columns)
+    truth = tt.read_true_counts(file.plan, graph, file.columns)
     release = tt.make_release(file.plan, graph, tt.RunOptions(columns=file.columns, testing_key=KEY))
     loud = tt.regional_degree_plan(file.plan.spine.attributes["place"], 20, "edge", tt.Loss(rho=10**8))
     known = tt.make_release(loud, graph, tt.RunOptions(columns=file.columns, testing_key=KEY))

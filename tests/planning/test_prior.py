@@ -217,8 +217,8 @@ def test_a_table_with_the_records_of_the_private_one_is_refused_whatever_it_is(
 
 def test_trials_and_coverage_take_no_twin_with_the_private_records(spine: tt.Spine, people: pa.Table) -> None:
     plan = tt.Plan(spine, tt.Unit("person", neighbours="add-remove"), tt.Loss(rho=1))
-    prior, counts = Prior.from_public_table(people, spine, source=SOURCE), plan.counts(people)
+    prior, counts = Prior.from_public_table(people, spine, source=SOURCE), tt.read_true_counts(plan, people)
     for use in (simulate, twin_coverage):
         with pytest.raises(PrivatePrior, match="the twin has the same records"):
             use(plan, prior, runs=1, private=counts)
-        use(plan, prior, runs=1, private=plan.counts(people.slice(1)))
+        use(plan, prior, runs=1, private=tt.read_true_counts(plan, people.slice(1)))

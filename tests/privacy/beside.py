@@ -31,7 +31,7 @@ from treetop.advice.simulate import simulate
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import PlanError, PrivatePrior
-from treetop.measure import questions
+from treetop.measure import questions, readers
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import Law, NoiseStream
 from treetop.noise.gate import Gate
@@ -192,7 +192,7 @@ def the_loss_of_degrees(relation: Any, form: DegreeForm, loss: tt.Loss, largest:
             return f"{relation}: the number of people is taken as public, and neighbours differ in it"
         if drawn[0] != drawn[1]:
             raise Unexplained("the noise depends on the private graph")
-        change = plan.truth(*one, KEY) - plan.truth(*other, KEY)
+        change = readers.degree_cells(plan, *one, KEY) - readers.degree_cells(plan, *other, KEY)
         spent = loss_of([(drawn[0], change)])
         if spent > loss.budget:
             return f"{relation}, {form}: some neighbours cost {spent}, not {loss.budget}"
@@ -258,7 +258,7 @@ class _Seen(NamedTuple):
 
 def _seen_as(plan: tt.DegreePlan, graph: tuple[Nodes, Edges], seen: list[int]) -> _Seen:
     """Run a plan with noise by which a reader sees these numbers of people who reach each candidate."""
-    reaching, counts = plan.truths(*graph, Gate(KEY).choice("order"))
+    reaching, counts = readers.degree_cells_by_theta(plan, *graph, Gate(KEY).choice("order"))
     noise = [told - true for told, true in zip(seen, reaching, strict=True)]
 
     def fill(_: NoiseStream, out: NDArray[np.int64], slot: int) -> None:
@@ -277,7 +277,7 @@ def the_loss_of_degrees_by_region(relation: Any, form: DegreeForm, loss: tt.Loss
     plan = tt.regional_degree_plan(PLACES, largest, relation, loss, directed=relation == "user-out", form=form)
     nodes = Nodes.read(small_graphs.people(tuple(range(4))), "id", ["town"])
     for (_, one), (_, other) in _graphs_and_neighbours(relation):
-        sizes = [plan.sizes(nodes, edges, {"place": "town"}) for edges in (one, other)]
+        sizes = [readers.regional_sizes(plan, nodes, edges, {"place": "town"}) for edges in (one, other)]
         spent = dwellings.loss_between(plan, *sizes)
         if spent > loss.budget:
             return f"{relation}, {form}: some neighbours cost {spent}, not {loss.budget}"
@@ -368,7 +368,7 @@ def the_private_table_is_no_twin(id: str | None) -> str | None:
     private = pa.table({"place": towns, "who": ["ann", "ann", "ann", "bo", "cy", "cy"]})
     again = pa.table({"place": towns[::-1], "who": ["1", "1", "2", "3", "3", "3"]})
     bound = ContributionCap.of(plan.unit, KEY)
-    counts = plan.counts(private)
+    counts = tt.read_true_counts(plan, private)
 
     def read(**options: Any) -> Prior:
         return Prior.from_public_table(again, TOWNS, source="a copy", bound=bound, **options)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, RegionalPlan
+from treetop.measure import readers
 from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import Law
@@ -49,7 +50,7 @@ def read(made: GroupTablePlan, people: People) -> GroupSizes:
         "group": pa.array([home for home, _ in people], pa.string()),
         "works": pa.array([quantity for _, quantity in people], pa.int64()),
     })  # fmt: skip
-    return made.reader({"group": "group", "quantity": "works"}).read(table)
+    return readers.group_reader(made, {"group": "group", "quantity": "works"}).read(table)
 
 
 def neighbours(people: People, event: Event, quantity: int) -> Iterator[People]:

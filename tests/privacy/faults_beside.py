@@ -20,7 +20,6 @@ from treetop.noise import NoiseStream
 from treetop.plan.graphs.unit import DegreeUnit
 from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import Event, Form
-from treetop.plan.plan import Plan
 from treetop.privacy import Sensitivity
 
 from .faults import Fault, Patch, narrowed
@@ -32,7 +31,7 @@ flat: Any = import_module("treetop.addons.lab.mechanisms.mechanism")
 stability: Any = import_module("treetop.addons.lab.mechanisms.baselines")
 workloads: Any = import_module("treetop.measure.measure")
 degrees: Any = import_module("treetop.measure.vectors")
-degree_plans: Any = import_module("treetop.plan.graphs.degrees")
+readers: Any = import_module("treetop.measure.readers")
 degree_units: Any = import_module("treetop.plan.graphs.unit")
 graphs: Any = import_module("treetop.counts.graph_reader")
 questions: Any = import_module("treetop.measure.questions")
@@ -221,7 +220,7 @@ def a_person_who_changes_the_degrees_of_nobody_else(patch: Patch) -> None:
 
 
 def degrees_of_graphs_that_are_not_projected(patch: Patch) -> None:
-    patch.setattr(degree_plans, "projected_degrees", lambda nodes, edges, *_: edges.degrees(len(nodes)))
+    patch.setattr(readers, "projected_degrees", lambda nodes, edges, *_: edges.degrees(len(nodes)))
 
 
 def a_person_who_takes_nobody_else_to_theta(patch: Patch) -> None:
@@ -230,14 +229,14 @@ def a_person_who_takes_nobody_else_to_theta(patch: Patch) -> None:
 
 def people_who_have_theta_edges_counted_before_edges_are_left_out(patch: Patch) -> None:
     """A person is a neighbour of any number of others."""
-    original = degree_plans.projections
+    original = readers.projections
 
     def unprojected(nodes: Any, edges: Any, thetas: Any, *rest: Any) -> Any:
         for theta, kept in zip(thetas, original(nodes, edges, thetas, *rest), strict=True):
             own = edges.degrees(len(nodes))
             yield np.where((own == theta) | (kept == theta), np.where(own == theta, theta, 0), kept)
 
-    patch.setattr(degree_plans, "projections", unprojected)
+    patch.setattr(readers, "projections", unprojected)
 
 
 def a_theta_chosen_by_the_true_numbers(patch: Patch) -> None:
@@ -339,7 +338,7 @@ def a_blank_line_of_fixed_width_that_is_no_record(patch: Patch) -> None:
 
 
 def lines_skipped_on_the_way_to_an_exact_total(patch: Patch) -> None:
-    patch.setattr(Plan, "check_table", lambda *_: None)
+    patch.setattr(readers, "check_rows", lambda *_: None)
 
 
 def a_table_without_kept_rows_refused(patch: Patch) -> None:

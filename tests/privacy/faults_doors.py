@@ -21,6 +21,7 @@ content: Any = import_module("treetop.card.content")
 counting: Any = import_module("treetop.checking.counting")
 checking: Any = import_module("treetop.checking.check")
 facts: Any = import_module("treetop.plan.constraints_kept")
+readers: Any = import_module("treetop.measure.readers")
 public_files: Any = import_module("treetop.plan.file.paths")
 
 
@@ -42,7 +43,7 @@ def a_sheet_that_is_thought_to_end_where_it_ends(patch: Patch) -> None:
 
 
 def a_plan_that_is_not_compared_with_its_table(patch: Patch) -> None:
-    patch.setattr(Plan, "check_table", lambda plan, table: None)
+    patch.setattr(readers, "check_rows", lambda plan, table: None)
 
 
 def a_card_that_does_not_name_its_relation(patch: Patch) -> None:

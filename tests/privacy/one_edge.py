@@ -15,6 +15,7 @@ import numpy as np
 import treetop as tt
 from treetop.card.meaning import meaning
 from treetop.counts.graph_reader import Edges, Nodes
+from treetop.measure import readers
 from treetop.noise import Key
 from treetop.plan.graphs.unit import Degree, Form
 
@@ -70,8 +71,8 @@ def the_loss_of_one_edge(degree: Degree, form: Form, loss: tt.Loss, most: int | 
         @cache
         def counted(pairs: Pairs, key: Key = key) -> object:
             if isinstance(plan, tt.DegreePlan):
-                return plan.truth(nodes, _edges(pairs), key)
-            return plan.sizes(nodes, _edges(pairs), {"place": "town"}, key)
+                return readers.degree_cells(plan, nodes, _edges(pairs), key)
+            return readers.regional_sizes(plan, nodes, _edges(pairs), {"place": "town"}, key)
 
         for one, other in _changed_by_one_edge():
             here, there = counted(one), counted(other)

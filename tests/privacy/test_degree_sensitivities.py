@@ -18,6 +18,7 @@ import treetop as tt
 from treetop.counts.degree_projection import projected_degrees
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.domain.unit import Neighbours, Sensitivity
+from treetop.measure import readers
 from treetop.noise import Key
 from treetop.plan.graphs import degrees as degree_plans
 from treetop.plan.graphs.unit import Degree, Form, degree_sensitivity, listed_edge_sensitivities
@@ -46,7 +47,7 @@ def pairs_of(mask: int) -> Pairs:
 
 def degrees_of_all(plan: tt.DegreePlan) -> Ints:
     """The degrees of all graphs of four people, by mask."""
-    return np.array([plan.bounded_degrees(*graph(EVERYONE, pairs_of(mask)), KEY) for mask in MASKS.tolist()])
+    return np.array([readers.bounded_degrees(plan, *graph(EVERYONE, pairs_of(mask)), KEY) for mask in MASKS.tolist()])
 
 
 def counts(degrees: Ints, form: Form, largest: int) -> Ints:
@@ -147,7 +148,7 @@ def test_one_edge_of_a_list_moves_the_degrees_of_regions_by_what_was_promised(de
     own = sum(1 << bit for bit, (source, _) in enumerate(POSSIBLE) if source in (0, 2))
     kept = MASKS[MASKS & ~own == 0]  # the lists of two people: everybody else's degrees can meet
     number = {
-        mask: regional.sizes(nodes, graph(EVERYONE, pairs_of(mask))[1], {"place": "town"}, KEY).number
+        mask: readers.regional_sizes(regional, nodes, graph(EVERYONE, pairs_of(mask))[1], {"place": "town"}, KEY).number
         for mask in kept.tolist()
     }
     bits = [1 << bit for bit in range(len(POSSIBLE)) if own >> bit & 1]
@@ -174,7 +175,7 @@ def test_lists_that_are_not_shortened_are_found(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_kept_of_a_list_does_not_depend_on_other_lists() -> None:
     shorter = plan("user-out", "in", contributions=1)
     alone, beside, only = (
-        shorter.bounded_degrees(*graph(EVERYONE, pairs), KEY)
+        readers.bounded_degrees(shorter, *graph(EVERYONE, pairs), KEY)
         for pairs in (((0, 1), (0, 2), (0, 3)), ((0, 1), (0, 2), (0, 3), (1, 3), (2, 0)), ((1, 3), (2, 0)))
     )
     assert alone.sum() == 1 and (beside - only).tolist() == alone.tolist()
@@ -190,7 +191,7 @@ def without(mask: int, person: int) -> tuple[Nodes, Edges]:
 def test_one_person_moves_projected_in_and_out_degrees_by_what_was_promised(degree: Degree, theta: int) -> None:
     made = plan("node", degree, theta)
     less = {
-        (person, mask & rest): made.bounded_degrees(*without(mask, person), KEY)
+        (person, mask & rest): readers.bounded_degrees(made, *without(mask, person), KEY)
         for person in EVERYONE
         for rest in [sum(1 << bit for bit, pair in enumerate(POSSIBLE) if person not in pair)]
         for mask in {mask & rest for mask in MASKS.tolist()}

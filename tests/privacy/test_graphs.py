@@ -22,7 +22,7 @@ import treetop as tt
 from treetop import Graph, Policies
 from treetop.counts.degree_projection import projected_degrees
 from treetop.counts.graph_reader import Edges, Nodes
-from treetop.measure import questions
+from treetop.measure import questions, readers
 from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteLaplace
 from treetop.plan.graphs.degrees import DegreePlan
@@ -216,11 +216,11 @@ def test_a_node_moves_projected_degrees_by_what_was_promised_in_every_small_grap
         plan = tt.degree_plan("node", "add-remove", tt.Loss(rho=1), theta, form, directed=False)
         found = (0, 0)
         for graph in all_graphs(nodes):
-            full = plan.truth(*graph_of(everyone, graph, names), KEY)
+            full = readers.degree_cells(plan, *graph_of(everyone, graph, names), KEY)
             for x in everyone:
                 kept = tuple(node for node in everyone if node != x)
                 rest = tuple(edge for edge in graph if x not in edge)
-                less = plan.truth(*graph_of(kept, rest, names), KEY)
+                less = readers.degree_cells(plan, *graph_of(kept, rest, names), KEY)
                 found = _larger(found, norms(full - less))
         assert found[0] <= plan.unit.sensitivity("degree").l1 and found[1] <= plan.unit.sensitivity("degree").l2_squared
         assert found == plan.unit.sensitivity("degree")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.counts.graph_reader import Edges, Nodes
+from treetop.measure import readers
 from treetop.plan.graphs.unit import Degree, reaching_sensitivity
 
 from .engine import KEY
@@ -26,7 +27,7 @@ def choosing(directed: bool = False, degree: Degree | None = None) -> tt.DegreeP
 
 
 def reaching(plan: tt.DegreePlan, graph: tuple[Nodes, Edges]) -> NDArray[np.int64]:
-    return np.array(plan.truths(*graph, KEY)[0])
+    return np.array(readers.degree_cells_by_theta(plan, *graph, KEY)[0])
 
 
 def without(everyone: tuple[int, ...], pairs: Pairs, x: int) -> tuple[tuple[int, ...], Pairs]:

@@ -12,10 +12,10 @@ from treetop._util.numbers import Number
 from treetop._util.picture import INK, label_ends, new_figure, plain_ticks, save_figure, tidy
 from treetop.advice.expected import mean_absolute_of_count
 from treetop.advice.simulate import Trials
-from treetop.counts.encode import Unknown
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margins
 from treetop.domain.spine import Spine
+from treetop.domain.unit import Unknown
 from treetop.errors import LossError
 from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table

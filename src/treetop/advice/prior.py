@@ -26,11 +26,10 @@ from treetop._util.choices import nearest
 from treetop.advice.expected import Floats
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
-from treetop.counts.encode import Unknown
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL, Unit
+from treetop.domain.unit import TOTAL, Unit, Unknown
 from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.io.same import same_table
 from treetop.io.source import Source, reads_once

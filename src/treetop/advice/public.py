@@ -28,8 +28,9 @@ from treetop.domain.spine import Spine
 from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.io.source import Source, reads_once
 from treetop.measure.questions import leaves_of
+from treetop.measure.readers import group_reader, leaves_above_zero, read_true_counts
 from treetop.plan.file import PlanFile
-from treetop.plan.groups.planned import SIZE, GroupTablePlan, inner, leaves_above_zero
+from treetop.plan.groups.planned import SIZE, GroupTablePlan, inner
 from treetop.release.release import Release
 
 MOST_CELLS = 1 << 24
@@ -113,7 +114,7 @@ def _twin(plan: GroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, open
 
 def _reader(plan: GroupTablePlan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
     """Read as the plan does where the columns are there; otherwise as numbers of groups by place and size."""
-    own = plan.reader(file.columns, file.count)
+    own = group_reader(plan, file.columns, file.count)
     if present is None or all(name in present for name in own.columns.wanted()):
         return replace(own, largest=widest, number=None, listed=own.listed if own.rows == "people" else None)
     columns = file.columns or {}
@@ -209,7 +210,7 @@ def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
     if reads_once(file.source):
         return [f"The {role} was not compared with {Source(file.source)}: be sure that it is public."]
     try:
-        private = file.plan.counts(file.table(file.source), file.columns, file.count)
+        private = read_true_counts(file.plan, file.table(file.source), file.columns, file.count)
     except DataError:  # what it says is about private rows, and this output is not
         return [
             f"The {role} could not be compared with the private table, which cannot be read as the plan says: be sure "

@@ -26,10 +26,11 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError
 from treetop.measure.descent import descent_of
+from treetop.measure.readers import leaves_above_zero
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
-from treetop.plan.groups.planned import GroupTablePlan, leaves_above_zero
+from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 from treetop.release.errors import merge, starts

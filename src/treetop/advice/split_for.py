@@ -23,11 +23,10 @@ from treetop._util.numbers import Number
 from treetop.advice.expected import ErrorLaw, Floats, error_law
 from treetop.advice.prior import Prior, layers
 from treetop.counts.counts import Counts
-from treetop.counts.encode import Unknown
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.spine_level import AttributeStep
-from treetop.domain.unit import TOTAL
+from treetop.domain.unit import TOTAL, Unknown
 from treetop.errors import LossError
 from treetop.plan.splits import as_weights, budgets_by_worth, measured_levels, split_by_nodes
 from treetop.privacy import Loss, Unit

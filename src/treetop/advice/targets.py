@@ -16,11 +16,10 @@ from treetop._util.numbers import Number, delta_between_0_and_1, positive
 from treetop.advice.expected import mean_absolute_of_count
 from treetop.advice.prior import Prior
 from treetop.advice.split_for import least_loss, level_weights, terms_of
-from treetop.counts.encode import Unknown
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margins
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL
+from treetop.domain.unit import TOTAL, Unknown
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.law import at_most

@@ -29,7 +29,8 @@ from treetop._util.arrays import (
     sort_rows,
 )
 from treetop._util.kernel import kernel
-from treetop.counts.counts import LARGEST_TOTAL, Counts
+from treetop.counts.counts import Counts
+from treetop.domain.spine import LARGEST_TOTAL
 from treetop.domain.unit import IdClean, Unit
 from treetop.noise import Key
 

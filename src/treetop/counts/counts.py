@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import sort_rows, sort_words
 from treetop._util.kernel import kernel
-from treetop.domain.spine import Spine
+from treetop.domain.spine import LARGEST_TOTAL, Spine
 from treetop.errors import DataError
 from treetop.noise import Key
 from treetop.noise.hashes import Words, digest_of, sum_of_hashes
@@ -26,8 +26,6 @@ from treetop.noise.keystream import KEY_BYTES
 
 KEPT_LEAVES = 1 << 16
 """Results for hierarchies with at most this many leaves are cached for the next run."""
-LARGEST_TOTAL = 2**53
-"""Sums stay far from the limits of int64, and exact in every tool that reads the release."""
 
 TOO_MANY = "the counts add up to more than 2^53: check that the count column holds counts"
 _WORD = 64

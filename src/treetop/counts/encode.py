@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,11 @@ from treetop._util.choices import nearest, with_article
 from treetop._util.kernel import kernel
 from treetop.counts.codebook import Codebook
 from treetop.counts.contribution_cap import ContributionCap
-from treetop.counts.counts import KEPT_LEAVES, LARGEST_TOTAL, packed_paths
+from treetop.counts.counts import KEPT_LEAVES, packed_paths
 from treetop.counts.tally import Tally
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import Spine
-from treetop.domain.unit import IdClean
+from treetop.domain.spine import LARGEST_TOTAL, Spine
+from treetop.domain.unit import IdClean, Unknown
 from treetop.errors import DataError
 from treetop.io.header import is_unvouched, refuse_code
 from treetop.io.row_batch import RowBatch, as_plain, as_text, first_missing
@@ -126,10 +126,6 @@ def _casefolded(texts: pa.StringArray) -> pa.StringArray:
 
 
 # Encoding rows of a private table: codes become packed paths, unknown codes are dealt with as the plan says.
-
-Unknown = Literal["error", "drop"] | Mapping[str, str]
-"""Missing codes and codes that are not in the hierarchy: refuse them, drop their rows, or count them under a leaf
-that is named for each attribute."""
 
 _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 

@@ -17,9 +17,10 @@ import pyarrow as pa
 from treetop._util.system import Progress, as_they_come
 from treetop.counts.contribution_cap import CappedRecords, ContributionCap, Paths, Weights, Words, count_rows
 from treetop.counts.counts import Counts
-from treetop.counts.encode import EncodedRows, Encoder, Unknown
+from treetop.counts.encode import EncodedRows, Encoder
 from treetop.counts.tally import DerivedTable, Tally
 from treetop.domain.spine import Spine
+from treetop.domain.unit import Unknown
 from treetop.io import table as tables
 
 MOST_ROWS = 1 << 25

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from treetop._util.system import Progress
 from treetop.counts.contribution_cap import keep_of_units
-from treetop.counts.counts import LARGEST_TOTAL, TOO_MANY, Counts
+from treetop.counts.counts import TOO_MANY, Counts
 from treetop.counts.encode import EncodedRows, Encoder
 from treetop.counts.tally import DerivedTable, Tally
+from treetop.domain.spine import LARGEST_TOTAL
 from treetop.engine.executor import Executor
 from treetop.engine.staging import allocate, drafted
 from treetop.errors import DataError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,10 @@ from treetop._util.choices import with_article
 from treetop.counts.codebook import Codebook
 from treetop.domain.unit import Unit
 from treetop.errors import ManyDropped, PlanError
-from treetop.io.source import BlankLines, as_source, leaves_out
+from treetop.io.source import as_source, leaves_out, selected
 
 if TYPE_CHECKING:
-    from treetop.counts.encode import Unknown
+    from treetop.domain.unit import Unknown
     from treetop.io.table import Table
     from treetop.privacy import Unit
 
@@ -358,35 +358,6 @@ def may_drop(table: Table) -> str | None:
     if source is None:
         return None
     return selected(source.keep, source.query, source.blank_lines, leaves_out(source), source.drop)
-
-
-def selected(
-    keep: Mapping[str, Any] | None,
-    query: str | None,
-    blank_lines: BlankLines = "record",
-    format_may: str | None = None,
-    drop: Mapping[str, Any] | None = None,
-) -> str | None:
-    """Describe the selection of rows; None if all of them are taken.
-
-    `format_may` describes the rows that its format may leave out by itself, as a view of a database does.
-
-    >>> selected({"year": ["2008"]}, None), selected(None, None)
-    ('only rows with certain values of year are kept', None)
-    >>> selected(None, "trips")
-    'a query may leave rows out'
-    """
-    if keep:
-        return f"only rows with certain values of {', '.join(keep)} are kept"
-    if drop:
-        return f"rows with certain values of {', '.join(drop)} are dropped"
-    if query is not None:
-        return "a query may leave rows out"
-    if format_may is not None:
-        return format_may
-    if blank_lines == "skip":
-        return "blank lines are skipped"
-    return None
 
 
 def refuse_exact_total(unit: Unit, total_is_exact: bool, table: Table) -> None:

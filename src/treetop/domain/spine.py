@@ -26,6 +26,10 @@ from treetop.errors import HierarchyError, QueryError, SpineError
 
 # Finding a node of a hierarchy by what people type: its code, or its name.
 
+LARGEST_TOTAL = 2**53
+"""Sums stay far from the limits of int64, and exact in every tool that reads the release."""
+
+
 _SHOWN = 8
 _COMPARED = 20_000
 

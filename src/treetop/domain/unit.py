@@ -351,6 +351,10 @@ Policy: TypeAlias = Literal["error", "drop", "keep"]
 _CHOICES = {"self_loops": ("error", "drop"), "repeated": ("error", "drop", "keep"), "unknown": ("error", "drop")}
 _DROPPED = {"self_loops": "self-loops", "repeated": "repeated edges", "unknown": "edges to unknown nodes"}
 
+Unknown = Literal["error", "drop"] | Mapping[str, str]
+"""What happens to missing and unknown codes: refuse them, drop their rows, or count them under a named leaf of each
+attribute."""
+
 
 @dataclass(frozen=True)
 class Policies:

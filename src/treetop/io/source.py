@@ -693,3 +693,32 @@ def _is_encoding(name: str) -> bool:
         return codecs.lookup(name)._is_text_encoding
     except (LookupError, ValueError):
         return False
+
+
+def selected(
+    keep: Mapping[str, Any] | None,
+    query: str | None,
+    blank_lines: BlankLines = "record",
+    format_may: str | None = None,
+    drop: Mapping[str, Any] | None = None,
+) -> str | None:
+    """Say what selects the rows of a table; None where all of them are taken.
+
+    `format_may` says what its format may leave out by itself, as a view of a database does.
+
+    >>> selected({"year": ["2008"]}, None), selected(None, None)
+    ('only rows with certain values of year are kept', None)
+    >>> selected(None, "trips")
+    'a query may leave rows out'
+    """
+    if keep:
+        return f"only rows with certain values of {', '.join(keep)} are kept"
+    if drop:
+        return f"rows with certain values of {', '.join(drop)} are dropped"
+    if query is not None:
+        return "a query may leave rows out"
+    if format_may is not None:
+        return format_may
+    if blank_lines == "skip":
+        return "blank lines are skipped"
+    return None

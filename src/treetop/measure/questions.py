@@ -35,6 +35,7 @@ from treetop.io.database import sqlite_path
 from treetop.io.source import Source
 from treetop.io.table import Table
 from treetop.measure.measure import measuring
+from treetop.measure.readers import check_table
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.gate import Gate, digest
 from treetop.plan.plan import Plan
@@ -211,7 +212,7 @@ def measure(
     `ManyDropped` is raised before it if more than 3 % of the table is unknown, unless `allow_dropped`.
     """
     _refuse_other(batch, plan)
-    plan.check_table(table)
+    check_table(plan, table)
     _refuse_large_delta(batch, table)
     gate, decided = Gate(testing_key), bytes.fromhex(plan.digest)
     cap = ContributionCap.of(batch.unit, gate.choice("bound", decided))

@@ -15,6 +15,7 @@ from treetop.counts.graph_reader import Edges, Nodes
 from treetop.counts.group_reader import GroupSizes
 from treetop.errors import DataError, PlanError
 from treetop.measure.measure import Measuring, measuring
+from treetop.measure.readers import check_people, degree_cells, degree_cells_by_theta, refuse_selected_people
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, digest
 from treetop.plan.graphs.degrees import DegreePlan
@@ -30,7 +31,7 @@ class Degrees:
     """What one run found: all of it may be published."""
 
     measured: Ints
-    """The measurements, true counts plus noise: of those that `DegreePlan.truth` returns."""
+    """The measurements, true counts plus noise: of those that `degree_cells` returns."""
     number: Ints
     """How many people have each degree, from 0 to the largest, which stands for more as well."""
     people: int | None
@@ -60,10 +61,10 @@ def measured_degrees(
     """
     if edges.directed != plan.degrees.graph.directed:
         raise PlanError("the plan and the edges do not agree on whether edges have a direction")
-    plan.refuse_selected(nodes.may_drop)
+    refuse_selected_people(plan, nodes.may_drop)
     if len(nodes) == 0 and plan.people_are_public:
         raise DataError("the graph has no nodes: there are no degrees to release")
-    plan.check_people(len(nodes))
+    check_people(plan, len(nodes))
     reaching, counts = _truth(plan, nodes, edges, gate.choice("order"))
     people = len(nodes) if plan.people_are_public else None
     data = hashlib.sha256(b"".join([np.array(reaching, np.int64).tobytes(), *map(bytes, counts.values())])).digest()
@@ -88,8 +89,8 @@ def _kept(plan: DegreePlan, counts: Ints, people: int) -> int:
 def _truth(plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
     """Return how many people reach each candidate, if there are any, and by theta what is to be measured: private."""
     if plan.choice is not None:
-        return plan.truths(nodes, edges, order)
-    return [], {plan.degrees.largest: plan.truth(nodes, edges, order)}
+        return degree_cells_by_theta(plan, nodes, edges, order)
+    return [], {plan.degrees.largest: degree_cells(plan, nodes, edges, order)}
 
 
 def _chosen(plan: DegreePlan, run: Measuring, reaching: Sequence[int]) -> DegreePlan:

@@ -14,18 +14,13 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
-from treetop.counts.counts import Counts
-from treetop.counts.encode import Unknown
-from treetop.counts.graph_reader import tables_within
-from treetop.counts.reading import read_counts
-from treetop.counts.tally import DerivedTable, Tally, refuse_exact_total
 from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
 from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.spine import Spine
-from treetop.domain.unit import GuaranteeCondition
+from treetop.domain.unit import GuaranteeCondition, Unknown
 from treetop.errors import FactError, PlanError
 from treetop.io.table import Table
-from treetop.plan.constraints_kept import FactCheck, conditions_of, exact_beside, known_levels, refuse_private_facts
+from treetop.plan.constraints_kept import FactCheck, conditions_of, exact_beside, known_levels
 from treetop.plan.fields import decided
 from treetop.plan.resolution import PREFERENCES, Prefer, Resolution, preference_of
 from treetop.plan.workload import (
@@ -286,17 +281,6 @@ class Plan:
         """What is stated of the graph whose edges are counted; None where there is no graph."""
         return getattr(self.unit, "graph", None)
 
-    def check_table(self, table: Table) -> None:
-        """Refuse a table whose reading does not agree with the plan; nothing is read, and nothing spent."""
-        if (table.facts if isinstance(table, DerivedTable) else None) != self.graph:
-            raise PlanError(
-                "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
-                "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "
-                "graph.table()"
-            )
-        refuse_exact_total(self.unit, self.reads_total, table)
-        refuse_private_facts(self.public_facts, tables_within(table))
-
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
 
@@ -348,17 +332,6 @@ class Plan:
     def own_table(self, table: Table) -> Table:
         """Return a private table as this kind of plan reads it."""
         return table
-
-    def counts(
-        self,
-        table: Table,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        tally: Tally | None = None,
-    ) -> Counts:
-        """Read the private table as true counts, all records of every unit: for a steward who compares a release with
-        them. A `tally` is told how many records were dropped on the way."""
-        return read_counts(table, self.spine, columns, count, self.unknown, tally=tally)
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:

@@ -15,9 +15,8 @@ from typing import Literal, TypeAlias
 
 from treetop._util.choices import nearest
 from treetop._util.numbers import Number
-from treetop.counts.encode import Unknown
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL
+from treetop.domain.unit import TOTAL, Unknown
 from treetop.errors import LossError
 from treetop.privacy import Loss, Unit
 

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 from treetop._util.choices import nearest
 from treetop._util.numbers import Number, positive
-from treetop.counts.counts import LARGEST_TOTAL
 from treetop.domain.marginal import MARGIN, Margin
-from treetop.domain.spine import Spine
+from treetop.domain.spine import LARGEST_TOTAL, Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, Law

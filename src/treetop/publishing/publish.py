@@ -24,6 +24,7 @@ from treetop.exporting.places import Places, read_places
 from treetop.io.source import as_public, reads_once
 from treetop.io.table import Table, read
 from treetop.ledger import Reservation
+from treetop.measure.readers import read_true_counts
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.plan import Plan
@@ -187,7 +188,7 @@ class _Publication:
         file = replace(self.file, source=location, query=self.query or self.file.query)
         self.run.plan.refuse_unless_top_down()
         prior, self.notes = read_twin(file, self.twin, compare=False)
-        private = self.run.plan.counts(self.source(table), self.file.columns, self.file.count)
+        private = read_true_counts(self.run.plan, self.source(table), self.file.columns, self.file.count)
         found = twin_coverage(self.run.plan, prior, progress=self.run.options.progress, private=private).to_dict()
         self.run.state(coverage={"twin": found["twin"], "runs": found["runs"]})
 

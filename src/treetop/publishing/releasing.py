@@ -31,13 +31,21 @@ from treetop.ledger import Ledger
 from treetop.measure.bounded import refuse_contradiction
 from treetop.measure.descent import descent_of
 from treetop.measure.measure import measuring
+from treetop.measure.readers import (
+    check_table,
+    graph_of,
+    group_reader,
+    leaves_above_zero,
+    region_column,
+    regional_sizes,
+)
 from treetop.measure.vectors import measured_degrees, measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, bind
 from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
 from treetop.plan.graphs.regional import RegionalPlan
 from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.planned import GroupTablePlan, inner, leaves_above_zero
+from treetop.plan.groups.planned import GroupTablePlan, inner
 from treetop.plan.plan import Plan
 from treetop.plan.workload import noise_of
 from treetop.release.derived import GroupRelease
@@ -120,7 +128,7 @@ def measure_release(plan: object, table: Table, run: Run) -> Release:
 @measure_release.register
 def _top_down(plan: Plan, table: Table, run: Run) -> Release:
     gate = Gate(run.options.testing_key)
-    plan.check_table(table)
+    check_table(plan, table)
     card = run.card(plan, gate, rules_of(table))
     descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
@@ -180,7 +188,7 @@ def _group_sizes(plan: GroupTablePlan, table: Table, run: Run) -> Release:
     gate = Gate(run.options.testing_key)
     plan.core.check_memory()
     table = inner(table)
-    plan.check_table(table)
+    check_table(plan, table)
     card = run.card(plan, gate, rules_of(table))
     sizes = _sizes(plan, table, run)
     given = run.options.testing_key
@@ -208,7 +216,7 @@ def _of_regions(
 def _sizes(plan: GroupTablePlan, table: Any, run: Run) -> GroupSizes:
     """Read the group sizes, which must be as many as is public."""
     given = isinstance(table, GroupSizes)
-    sizes = table if given else plan.reader(run.facts.columns, run.facts.count).read(table, run.options.progress)
+    sizes = table if given else group_reader(plan, run.facts.columns, run.facts.count).read(table, run.options.progress)
     if int(sizes.number.sum()) != plan.number:
         raise DataError(
             f"there are {int(sizes.number.sum()):,} groups, but the plan says {plan.number:,}, which is public"
@@ -222,7 +230,7 @@ def _sizes(plan: GroupTablePlan, table: Any, run: Run) -> GroupSizes:
 def _degrees(plan: DegreePlan, table: Table, run: Run) -> Release:
     run.options.refuse_engine("degrees")
     gate = Gate(run.options.testing_key)
-    graph = plan.of_table(table)
+    graph = graph_of(plan, table)
     card = run.card(plan, gate, rules_of(graph.edges))
     nodes = graph.read_nodes([])
     with measured_degrees(plan, nodes, _edges(plan, graph, nodes, run), gate, run.charge, tell_projected) as found:
@@ -239,10 +247,10 @@ def _degrees_by_region(plan: RegionalPlan, table: Table, run: Run) -> Release:
     run.options.refuse_engine("degrees by region")
     gate = Gate(run.options.testing_key)
     plan.core.check_memory()
-    graph = plan.of_table(table)
+    graph = graph_of(plan, table)
     card = run.card(plan, gate, rules_of(graph.edges))
-    nodes = graph.read_nodes([plan.column(run.facts.columns)])
-    sizes = plan.sizes(nodes, _edges(plan, graph, nodes, run), run.facts.columns, gate.choice("order"))
+    nodes = graph.read_nodes([region_column(plan, run.facts.columns)])
+    sizes = regional_sizes(plan, nodes, _edges(plan, graph, nodes, run), run.facts.columns, gate.choice("order"))
     return _of_regions(plan, sizes, gate, card, run)
 
 

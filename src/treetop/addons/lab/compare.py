@@ -37,6 +37,7 @@ from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, PlanError, ReleaseError, TreetopError
 from treetop.io.source import Source
+from treetop.measure.readers import read_true_counts
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.groups.planned import GroupTablePlan
@@ -294,7 +295,7 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
 def _read_groups(file: PlanFile, plan: GroupTablePlan, location: str, query: str | None) -> Case:
     """Read the plan's own table as a release does; another, such as a public one, may have any number of groups."""
     if location == file.source:
-        counts = plan.counts(file.table(location, query), file.columns, file.count)
+        counts = read_true_counts(plan, file.table(location, query), file.columns, file.count)
     else:
         counts = public_twin(read_group_twin(plan, file, location, location)[0].prior)
     return Case(plan.spine, plan.unit, counts, split=plan.split)
@@ -365,7 +366,7 @@ def compare_with_truth(
         reader, named, counted, source = own, file.columns, file.count, file.table(truth, query)
     tally = Tally()
     try:
-        counts = reader.counts(source, {**named, **(columns or {})}, count or counted, tally)
+        counts = read_true_counts(reader, source, {**named, **(columns or {})}, count or counted, tally)
     except DataError as problem:
         if plan is not None or not Path(truth).exists():
             raise

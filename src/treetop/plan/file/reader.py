@@ -15,15 +15,13 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
-from treetop.counts.encode import Unknown
 from treetop.counts.group_reader import ALLOWED, GroupList, Rows
-from treetop.counts.tally import selected
 from treetop.domain.constraints import COUNTED, LISTED, SAME, Fact, PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL
+from treetop.domain.unit import TOTAL, Unknown
 from treetop.errors import FactError, HierarchyError, LossError, PlanError, PlanFileError
-from treetop.io.source import Source, leaves_out
+from treetop.io.source import Source, leaves_out, selected
 from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
 from treetop.plan.fields.field import NAME, Section
@@ -122,7 +120,7 @@ def read_groups(stated: Stated) -> PlanFile:
         )
     with stated.sections["data"].located():
         options = {name: data[name] for name in ("blank_lines", "query", "keep", "drop")}
-        plan.check_table(Source(stated.source or "-", **options))
+        plan.check_source(Source(stated.source or "-", **options))
     return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
 
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from treetop._util.numbers import Number
-from treetop.counts.counts import Counts
-from treetop.counts.degree_projection import projected_degrees, projections, shortened
-from treetop.counts.graph_reader import Edges, Graph, Nodes
-from treetop.counts.tally import Tally, may_drop
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Policies
 from treetop.errors import LossError, PlanError
-from treetop.io.table import Table
-from treetop.noise import Key, Law
+from treetop.noise import Law
 from treetop.plan.fields import DEGREES, decided
 from treetop.plan.graphs.unit import HELD, Choice, Degree, DegreeFacts, DegreeUnit, Form, degree_sensitivity, name_of
 from treetop.plan.groups.planned import spine_of_numbers
@@ -86,55 +78,6 @@ class DegreeCounts(Plan):
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
         return super().describe() | {"order": "none", "degrees": decided(self, DEGREES)["degrees"]}
-
-    def check_table(self, table: Table) -> None:
-        """Refuse a graph whose reading does not agree with the plan; nothing is read, and nothing spent."""
-        self.of_table(table)
-
-    def of_table(self, table: Table) -> Graph:
-        """Return the graph whose degrees are counted, refusing one that does not agree with the plan."""
-        if not isinstance(table, Graph):
-            raise PlanError("degrees are those of a graph: give a treetop.Graph, which has people and edges")
-        facts = self.degrees.graph
-        if table.directed != facts.directed:
-            raise PlanError("the plan and the graph do not agree on whether edges have a direction")
-        if table.relation != self.relation:
-            raise PlanError(
-                f"the plan is made for the relation {self.relation!r}, and the graph's is {table.relation!r}: "
-                "the noise of one does not protect the other"
-            )
-        if table.policies != facts.policies:
-            raise PlanError(
-                "the plan and the graph do not agree on which edges are dropped: make the plan with "
-                "policies=graph.policies, so that its card says what was"
-            )
-        self.refuse_selected(may_drop(table.nodes))
-        return table
-
-    def refuse_selected(self, reason: str | None) -> None:
-        """Refuse to tell exactly how many people there are where an exchange may change that."""
-        if reason is not None and self.relation == "node" and self.people_are_public:
-            raise PlanError(
-                f"the number of people would be released without noise, but neighbours may differ in it: {reason}, so "
-                "that one person may be exchanged for one who is not counted. Choose neighbours = "
-                '"add-remove", under which it is measured, or give a node table of which every row counts'
-            )
-
-    def own_degrees(self, nodes: Nodes, edges: Edges) -> NDArray[np.int64]:
-        """Return the degree of everybody, with no edge left out: private."""
-        return edges.degrees(len(nodes), self.degrees.graph.counted)
-
-    def bounded_degrees(self, nodes: Nodes, edges: Edges, key: Key) -> NDArray[np.int64]:
-        """Return the degree of everybody, as far as one unit may move them: private.
-
-        The key decides which edges are left out, where any are; what it comes to does not depend on others.
-        """
-        unit = self.degrees
-        if self.relation == "node":
-            return projected_degrees(nodes, edges, unit.largest, key, unit.graph.counted)
-        if unit.graph.cut:
-            edges = shortened(nodes, edges, unit.contributions, key)
-        return self.own_degrees(nodes, edges)
 
     def refuse_unless_top_down(self) -> None:
         """Refuse: degrees are not measured from the top down."""
@@ -280,56 +223,6 @@ class DegreePlan(DegreeCounts):
         if not self.people_are_public:
             return cells * m if index == 0 else m
         return max(2 * m + 1, cells * m) if self.rest else 2 * m + 1
-
-    def check_people(self, people: int) -> None:
-        """Refuse what does not fit so many people; nothing is told of how many there are unless that is public."""
-        if self.people_are_public and self.relation != "edge":
-            self.loss.refuse_large_delta(people, "the number of people, which is public")
-        widest = self.law.margin(Fraction(1, 2**80))
-        if (people + widest) * (self.degrees.largest + 1) ** 2 >= 2**62:
-            raise PlanError(
-                f"degrees up to {self.degrees.largest:,} of so many people do not fit 64-bit sums: lower largest"
-            )
-
-    def truth(self, nodes: Nodes, edges: Edges, order: Key) -> NDArray[np.int64]:
-        """Return the counts that are measured, without noise: private."""
-        return self._counted(self.histogram(self.bounded_degrees(nodes, edges, order)))
-
-    def _counted(self, number: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what is measured of numbers of people by degree, without noise: private."""
-        if self.degrees.form == "histogram":
-            return number[1:] if self.rest else number
-        total = number.cumsum()
-        return total[:-1] if self.people_are_public else total  # the last is everyone, which is then known
-
-    def truths(self, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, NDArray[np.int64]]]:
-        """Return how many people reach each candidate, and by candidate the counts that would be measured: private."""
-        assert self.choice is not None
-        reaching, counts = [], {}
-        every = projections(nodes, edges, self.choice.candidates, order, self.degrees.graph.counted)
-        for theta, degrees in zip(self.choice.candidates, every, strict=True):
-            reaching.append(int((degrees == theta).sum()))
-            counts[theta] = self._counted(np.bincount(degrees, minlength=theta + 1).astype(np.int64))
-        return reaching, counts
-
-    def histogram(self, degrees: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many have each degree from 0 to the largest, which stands for more as well."""
-        largest = self.degrees.largest
-        return np.bincount(np.minimum(degrees, largest), minlength=largest + 1).astype(np.int64)
-
-    def counts(
-        self,
-        table: Table,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        tally: Tally | None = None,
-    ) -> Counts:
-        """Read the private graph as true counts, with all edges, for comparing a release with them."""
-        graph = self.of_table(table)
-        nodes = graph.read_nodes([])
-        number = self.histogram(self.own_degrees(nodes, graph.read_edges(nodes)))
-        (there,) = np.nonzero(number)
-        return Counts.from_leaves(self.spine, [there], number[there])
 
 
 def degree_plan(

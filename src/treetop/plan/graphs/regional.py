@@ -8,25 +8,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from treetop._util.numbers import Number
-from treetop.counts.counts import Counts
-from treetop.counts.graph_reader import Edges, Nodes
-from treetop.counts.group_reader import GroupSizes, check_cells
-from treetop.counts.tally import Tally
+from treetop.counts.group_reader import check_cells
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.unit import Policies
-from treetop.errors import DataError, PlanError
-from treetop.io.header import refuse_code
-from treetop.io.table import Table
-from treetop.noise import Key
+from treetop.errors import PlanError
 from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_fields
 from treetop.plan.graphs.unit import Degree, DegreeFacts, DegreeUnit, Form
 from treetop.plan.groups import unit as groups
 from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.planned import core_of, leaves_above_zero
+from treetop.plan.groups.planned import core_of
 from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Neighbours, Sensitivity, Split
 from treetop.privacy.relation import check_relation
@@ -106,47 +97,6 @@ class RegionalPlan(DegreeCounts):
     def _bound(self, index: int, risk: Fraction) -> int | None:
         """The total is exact; no simultaneous bound is proven for the other levels."""
         return 0 if index == 0 else None
-
-    def column(self, columns: Mapping[str, str] | None) -> str:
-        """Return the column of the node table with the leaf regions."""
-        return (columns or {}).get(self.place, self.place)
-
-    def sizes(
-        self, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None, key: Key | None = None
-    ) -> GroupSizes:
-        """Return how many people of each region have each degree: private; without a key, with no edge left out."""
-        column = self.column(columns)
-        if nodes.unvouched:
-            refuse_code(column, self.regions.codes, "the node table")
-        if self.relation == "user-out":
-            self.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
-        degrees = self.own_degrees(nodes, edges) if key is None else self.bounded_degrees(nodes, edges, key)
-        return GroupSizes.from_rows(self.regions, self._leaves(nodes, column), degrees, largest=self.degrees.largest)
-
-    def _leaves(self, nodes: Nodes, column: str) -> NDArray[np.int64]:
-        """Return the leaf region of everybody."""
-        codes = nodes.columns[column]
-        leaf: NDArray[np.int64] = np.append(self.regions.encode(codes.codes), -1)[codes.index]
-        if (leaf < 0).any():
-            row = int((leaf < 0).argmax())
-            code = None if codes.index[row] < 0 else codes.codes[int(codes.index[row])].as_py()
-            raise DataError(
-                f"the node table, column {column!r}, row {row + 1}: {code!r} is not a leaf region; clean it"
-            )
-        return leaf
-
-    def counts(
-        self,
-        table: Table,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        tally: Tally | None = None,
-    ) -> Counts:
-        """Read the private graph as true counts by degree and place, for comparing a release with them."""
-        graph = self.of_table(table)
-        nodes = graph.read_nodes([self.column(columns)])
-        there, number = leaves_above_zero(self.sizes(nodes, graph.read_edges(nodes), columns).number)
-        return Counts.from_leaves(self.spine, list(there), number)
 
 
 def regional_degree_plan(

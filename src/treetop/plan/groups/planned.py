@@ -13,19 +13,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from treetop._util.choices import nearest
 from treetop._util.numbers import Number, whole
-from treetop.counts.counts import Counts
-from treetop.counts.group_reader import GroupColumns, GroupList, Reader, Rows, check_cells
-from treetop.counts.tally import Tally, selected
+from treetop.counts.group_reader import GroupList, Rows, check_cells
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL, GuaranteeCondition
-from treetop.errors import DataError, PlanError
-from treetop.io.source import VIEW, as_source, leaves_out
+from treetop.errors import PlanError
+from treetop.io.source import VIEW, Source, leaves_out, selected
 from treetop.io.table import Table
 from treetop.plan.fields import GROUPS, decided
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
@@ -37,8 +32,7 @@ from treetop.privacy import Loss, Split
 SIZE = "size"
 """The attribute of the sizes, and its one level."""
 
-_COLUMNS = ("group", SIZE, "quantity")
-_ANY = int(np.iinfo(np.int64).max)
+COLUMNS = ("group", SIZE, "quantity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,44 +151,20 @@ class GroupTablePlan(Plan):
         """The total is exact; no simultaneous bound is proven for the other levels."""
         return 0 if index == 0 else None
 
-    def reader(self, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
-        """Return how the private table is read; `columns` as in `release`."""
-        given = dict(columns or {})
-        known = (self.place, *_COLUMNS)
-        for name in given:
-            if name not in known:
-                raise DataError(f"columns: there is no {name!r}{nearest(name, known)}; name {', '.join(known)}")
-        region = given.pop(self.place, None)
-        if region is None and self.rows != "people":
-            region = self.place
-        defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[self.rows]
-        person = self.unit.id if self.rows == "people" and self.sizes.group.event != "group" else None
-        own = GroupColumns(region=region, number=count, person=person, **{**defaults, **given})
-        group = self.sizes.group
-        most = _ANY if group.event == "group" else group.quantity
-        return Reader(self.regions, self.sizes.largest, self.rows, own, self.number, self._list(), most)
-
-    def _list(self) -> GroupList | None:
-        if self.listed is None and self.list_sha256 is not None:
-            raise PlanError(
-                "this plan comes from a card, which names the public list of groups by its hash only: give the plan "
-                "file that has it, on the command line with --plan"
-            )
-        return self.listed
-
     def refuse_unless_top_down(self) -> None:
         """Refuse: group sizes are measured all levels at once."""
         refuse()
 
-    def check_table(self, table: Table) -> None:
-        """Refuse a table on the way from which a group or a person may vanish: their number may be public."""
-        source = as_source(table)
-        if source is not None and source.blank_lines == "skip":
+    def check_source(self, source: Source | None) -> None:
+        """Refuse a source on the way from which a group or a person may vanish: their number may be public."""
+        if source is None:
+            return
+        if source.blank_lines == "skip":
             raise PlanError(
                 'blank_lines = "skip" may drop a row, and none may be left out here: delete the blank lines'
             )
-        view = VIEW if source is not None and leaves_out(source) == VIEW else None
-        reason = None if source is None else selected(source.keep, source.query, format_may=view, drop=source.drop)
+        view = VIEW if leaves_out(source) == VIEW else None
+        reason = selected(source.keep, source.query, format_may=view, drop=source.drop)
         if reason is not None:
             self._refuse_selected(reason)
 
@@ -219,21 +189,6 @@ class GroupTablePlan(Plan):
     def own_table(self, table: Table) -> GroupTable:
         """Return a private table as one of group sizes."""
         return GroupTable(table)
-
-    def counts(
-        self,
-        table: Table,
-        columns: Mapping[str, str] | None = None,
-        count: str | None = None,
-        tally: Tally | None = None,
-    ) -> Counts:
-        """Read the private table as true counts by size and place, for comparing a release with them.
-
-        No group is ever dropped, so that a `tally` is told nothing.
-        """
-        sizes = self.reader(columns, count).read(inner(table))
-        nodes, number = leaves_above_zero(sizes.number)
-        return Counts.from_leaves(self.spine, list(nodes), number)
 
 
 def group_plan(
@@ -265,7 +220,7 @@ def group_plan(
     check_cells(regions, largest)
     if number is None and listed is None:
         raise PlanError("the number of groups is public and released exactly: give it, or the list of groups")
-    if place.casefold() in _COLUMNS:
+    if place.casefold() in COLUMNS:
         raise PlanError(f"the place cannot be called {place!r}, as a column of group sizes is: rename it")
     public = public or ("total" if listed is None else "regions")
     return GroupTablePlan(
@@ -351,12 +306,6 @@ def _core_levels(regions: Hierarchy) -> list[str]:
     """Return the levels that the mechanism measures, as it names them: of several that are alike, the finest."""
     names, nodes = (TOTAL, *regions.levels), (1, *regions.sizes)
     return [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
-
-
-def leaves_above_zero(number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the leaves above zero in spine order: by size, then by region; sizes are numbered as their codes sort."""
-    size, region = np.nonzero(number.T)
-    return np.stack([size, region]), number[region, size]
 
 
 def inner(table: Table) -> Any:

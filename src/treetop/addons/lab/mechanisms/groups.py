@@ -20,11 +20,12 @@ from treetop.advice.public import sizes_of
 from treetop.counts.counts import Counts, pack
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
+from treetop.measure.readers import leaves_above_zero
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
 from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.planned import SIZE, leaves_above_zero
+from treetop.plan.groups.planned import SIZE
 from treetop.plan.groups.unit import Form, GroupTableUnit
 from treetop.plan.workload import Exact, Part
 from treetop.privacy import TOTAL, Loss, Split, Unit

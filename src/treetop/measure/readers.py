@@ -1,0 +1,286 @@
+"""Readers: from a private table to the true counts that a plan measures.
+
+All counts returned here are private. Without noise only a steward sees them, who compares a release with the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treetop._util.choices import nearest
+from treetop.counts.counts import Counts
+from treetop.counts.degree_projection import projected_degrees, projections, shortened
+from treetop.counts.graph_reader import Edges, Graph, Nodes, tables_within
+from treetop.counts.group_reader import GroupColumns, GroupList, GroupSizes, Reader
+from treetop.counts.reading import read_counts
+from treetop.counts.tally import DerivedTable, Tally, may_drop, refuse_exact_total
+from treetop.errors import DataError, PlanError
+from treetop.io.header import refuse_code
+from treetop.io.source import as_source
+from treetop.io.table import Table
+from treetop.noise import Key
+from treetop.plan.constraints_kept import refuse_private_facts
+from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
+from treetop.plan.graphs.regional import RegionalPlan
+from treetop.plan.groups.planned import COLUMNS, SIZE, GroupTablePlan, inner
+from treetop.plan.plan import Plan
+
+Ints = NDArray[np.int64]
+
+_ANY = int(np.iinfo(np.int64).max)
+
+
+@singledispatch
+def check_table(plan: Plan, table: Table) -> None:
+    """Refuse a table whose reading options do not agree with the plan; nothing is read, and nothing spent."""
+    check_rows(plan, table)
+
+
+@singledispatch
+def read_true_counts(
+    plan: Plan,
+    table: Table,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    tally: Tally | None = None,
+) -> Counts:
+    """Read a private table as true counts, with all records of every unit, for comparisons by a steward.
+
+    A `tally` is told how many records were dropped on the way.
+    """
+    return read_counts(table, plan.spine, columns, count, plan.unknown, tally=tally)
+
+
+# Rows.
+
+
+def check_rows(plan: Plan, table: Table) -> None:
+    """Refuse a table of records whose graph, total or facts do not agree with the plan."""
+    if (table.facts if isinstance(table, DerivedTable) else None) != plan.graph:
+        raise PlanError(
+            "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
+            "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "
+            "graph.table()"
+        )
+    refuse_exact_total(plan.unit, plan.reads_total, table)
+    refuse_private_facts(plan.public_facts, tables_within(table))
+
+
+# Group sizes.
+
+
+def group_reader(plan: GroupTablePlan, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
+    """Return how the private table of a plan for group sizes is read; `columns` as in `RunOptions`."""
+    given = dict(columns or {})
+    known = (plan.place, *COLUMNS)
+    for name in given:
+        if name not in known:
+            raise DataError(f"columns: there is no {name!r}{nearest(name, known)}; name {', '.join(known)}")
+    region = given.pop(plan.place, None)
+    if region is None and plan.rows != "people":
+        region = plan.place
+    defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[plan.rows]
+    group = plan.sizes.group
+    person = plan.unit.id if plan.rows == "people" and group.event != "group" else None
+    own = GroupColumns(region=region, number=count, person=person, **{**defaults, **given})
+    most = _ANY if group.event == "group" else group.quantity
+    return Reader(plan.regions, plan.sizes.largest, plan.rows, own, plan.number, _list(plan), most)
+
+
+def _list(plan: GroupTablePlan) -> GroupList | None:
+    if plan.listed is None and plan.list_sha256 is not None:
+        raise PlanError(
+            "this plan comes from a card, which names the public list of groups by its hash only: give the plan "
+            "file that has it, as `plan`"
+        )
+    return plan.listed
+
+
+@check_table.register
+def _check_groups(plan: GroupTablePlan, table: Table) -> None:
+    plan.check_source(as_source(table))
+
+
+@read_true_counts.register
+def _true_groups(
+    plan: GroupTablePlan,
+    table: Table,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    tally: Tally | None = None,
+) -> Counts:
+    sizes = group_reader(plan, columns, count).read(inner(table))
+    nodes, number = leaves_above_zero(sizes.number)
+    return Counts.from_leaves(plan.spine, list(nodes), number)
+
+
+def leaves_above_zero(number: Ints) -> tuple[Ints, Ints]:
+    """Return the leaves above zero in spine order: by size, then by region; sizes are numbered as their codes sort."""
+    size, region = np.nonzero(number.T)
+    return np.stack([size, region]), number[region, size]
+
+
+# Degrees.
+
+
+@check_table.register
+def _check_graph(plan: DegreeCounts, table: Table) -> None:
+    graph_of(plan, table)
+
+
+def graph_of(plan: DegreeCounts, table: Table) -> Graph:
+    """Return the graph whose degrees are counted, refusing one that does not agree with the plan."""
+    if not isinstance(table, Graph):
+        raise PlanError("degrees are those of a graph: give a treetop.Graph, which has people and edges")
+    facts = plan.degrees.graph
+    if table.directed != facts.directed:
+        raise PlanError("the plan and the graph do not agree on whether edges have a direction")
+    if table.relation != plan.relation:
+        raise PlanError(
+            f"the plan is made for the relation {plan.relation!r}, and the graph's is {table.relation!r}: "
+            "the noise of one does not protect the other"
+        )
+    if table.policies != facts.policies:
+        raise PlanError(
+            "the plan and the graph do not agree on which edges are dropped: make the plan with "
+            "policies=graph.policies, so that its card says what was"
+        )
+    refuse_selected_people(plan, may_drop(table.nodes))
+    return table
+
+
+def refuse_selected_people(plan: DegreeCounts, reason: str | None) -> None:
+    """Refuse an exact number of people if an exchange of one may change it."""
+    if reason is not None and plan.relation == "node" and plan.people_are_public:
+        raise PlanError(
+            f"the number of people would be released without noise, but neighbours may differ in it: {reason}, so "
+            "that one person may be exchanged for one who is not counted. Choose neighbours = "
+            '"add-remove", under which it is measured, or give a node table of which every row counts'
+        )
+
+
+def check_people(plan: DegreePlan, people: int) -> None:
+    """Refuse what does not fit so many people; nothing is told of how many there are unless that is public."""
+    if plan.people_are_public and plan.relation != "edge":
+        plan.loss.refuse_large_delta(people, "the number of people, which is public")
+    widest = plan.law.margin(Fraction(1, 2**80))
+    if (people + widest) * (plan.degrees.largest + 1) ** 2 >= 2**62:
+        raise PlanError(
+            f"degrees up to {plan.degrees.largest:,} of so many people do not fit 64-bit sums: lower largest"
+        )
+
+
+def all_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges) -> Ints:
+    """Return the degree of everybody, with no edge left out."""
+    return edges.degrees(len(nodes), plan.degrees.graph.counted)
+
+
+def bounded_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges, key: Key) -> Ints:
+    """Return the degree of everybody, with edges left out as the sensitivity requires.
+
+    The key decides which; the choice for one person does not depend on others.
+    """
+    unit = plan.degrees
+    if plan.relation == "node":
+        return projected_degrees(nodes, edges, unit.largest, key, unit.graph.counted)
+    if unit.graph.cut:
+        edges = shortened(nodes, edges, unit.contributions, key)
+    return all_degrees(plan, nodes, edges)
+
+
+def degree_histogram(plan: DegreePlan, degrees: Ints) -> Ints:
+    """Return the number of people of each degree from 0 to the largest, which stands for more as well."""
+    largest = plan.degrees.largest
+    return np.bincount(np.minimum(degrees, largest), minlength=largest + 1).astype(np.int64)
+
+
+def degree_cells(plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key) -> Ints:
+    """Return the counts that are measured, without noise."""
+    return _in_form(plan, degree_histogram(plan, bounded_degrees(plan, nodes, edges, order)))
+
+
+def degree_cells_by_theta(
+    plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key
+) -> tuple[list[int], dict[int, Ints]]:
+    """Return the number of people who reach each candidate, and by candidate the counts that would be measured."""
+    assert plan.choice is not None
+    reaching, counts = [], {}
+    every = projections(nodes, edges, plan.choice.candidates, order, plan.degrees.graph.counted)
+    for theta, degrees in zip(plan.choice.candidates, every, strict=True):
+        reaching.append(int((degrees == theta).sum()))
+        counts[theta] = _in_form(plan, np.bincount(degrees, minlength=theta + 1).astype(np.int64))
+    return reaching, counts
+
+
+def _in_form(plan: DegreePlan, number: Ints) -> Ints:
+    """Return what is measured of the numbers of people by degree, without noise."""
+    if plan.degrees.form == "histogram":
+        return number[1:] if plan.rest else number
+    total = number.cumsum()
+    return total[:-1] if plan.people_are_public else total  # the last is everyone, which is then known
+
+
+@read_true_counts.register
+def _true_degrees(
+    plan: DegreePlan,
+    table: Table,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    tally: Tally | None = None,
+) -> Counts:
+    graph = graph_of(plan, table)
+    nodes = graph.read_nodes([])
+    number = degree_histogram(plan, all_degrees(plan, nodes, graph.read_edges(nodes)))
+    (there,) = np.nonzero(number)
+    return Counts.from_leaves(plan.spine, [there], number[there])
+
+
+# Degrees by region.
+
+
+def region_column(plan: RegionalPlan, columns: Mapping[str, str] | None) -> str:
+    """Return the column of the node table with the leaf regions."""
+    return (columns or {}).get(plan.place, plan.place)
+
+
+def regional_sizes(
+    plan: RegionalPlan, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None, key: Key | None = None
+) -> GroupSizes:
+    """Return the number of people of each degree by region; without a key, with no edge left out."""
+    column = region_column(plan, columns)
+    if nodes.unvouched:
+        refuse_code(column, plan.regions.codes, "the node table")
+    if plan.relation == "user-out":
+        plan.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
+    degrees = all_degrees(plan, nodes, edges) if key is None else bounded_degrees(plan, nodes, edges, key)
+    return GroupSizes.from_rows(plan.regions, _leaf_regions(plan, nodes, column), degrees, largest=plan.degrees.largest)
+
+
+def _leaf_regions(plan: RegionalPlan, nodes: Nodes, column: str) -> Ints:
+    """Return the leaf region of everybody."""
+    codes = nodes.columns[column]
+    leaf: Ints = np.append(plan.regions.encode(codes.codes), -1)[codes.index]
+    if (leaf < 0).any():
+        row = int((leaf < 0).argmax())
+        code = None if codes.index[row] < 0 else codes.codes[int(codes.index[row])].as_py()
+        raise DataError(f"the node table, column {column!r}, row {row + 1}: {code!r} is not a leaf region; clean it")
+    return leaf
+
+
+@read_true_counts.register
+def _true_regional(
+    plan: RegionalPlan,
+    table: Table,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    tally: Tally | None = None,
+) -> Counts:
+    graph = graph_of(plan, table)
+    nodes = graph.read_nodes([region_column(plan, columns)])
+    there, number = leaves_above_zero(regional_sizes(plan, nodes, graph.read_edges(nodes), columns).number)
+    return Counts.from_leaves(plan.spine, list(there), number)
