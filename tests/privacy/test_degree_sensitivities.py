@@ -20,7 +20,6 @@ from treetop.counts.graph_reader import Edges, Nodes
 from treetop.domain.unit import Neighbours, Sensitivity
 from treetop.measure import readers
 from treetop.noise import Key
-from treetop.plan.graphs import degrees as degree_plans
 from treetop.plan.graphs.unit import Degree, Form, degree_sensitivity, listed_edge_sensitivities
 
 from . import small_graphs
@@ -166,7 +165,7 @@ def test_one_edge_of_a_list_moves_the_degrees_of_regions_by_what_was_promised(de
 
 def test_lists_that_are_not_shortened_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault: all edges of a list are counted at other people."""
-    monkeypatch.setattr(degree_plans, "shortened", lambda nodes, edges, most, key: edges)
+    monkeypatch.setattr(readers, "shortened", lambda nodes, edges, most, key: edges)
     every = degrees_of_all(plan("user-out", "in", contributions=1))
     found = max_of(every, list(lists_exchanged("add-remove")), "histogram")
     assert found > degree_sensitivity("user-out", "in", "histogram", "add-remove", 6, 1)
