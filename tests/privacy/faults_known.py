@@ -80,7 +80,7 @@ def impossible_records_counted_with_their_siblings(patch: Patch) -> None:
 
 def a_bound_by_the_true_counts(patch: Patch) -> None:
     """Children with a bound get no more than there is in truth under their parents."""
-    original = levels.refine_batch_within
+    original = levels.refine_batch_bounded
     names = inspect.signature(original.py_func).parameters
 
     def refine(*arguments: Any) -> Any:
@@ -93,7 +93,7 @@ def a_bound_by_the_true_counts(patch: Patch) -> None:
         given["upper"] = np.where(given["upper"] < NO_BOUND, tighter, NO_BOUND)
         return original(*given.values())
 
-    patch.setattr(levels, "refine_batch_within", refine)
+    patch.setattr(levels, "refine_batch_bounded", refine)
 
 
 def a_total_read_from_the_private_table_where_facts_state_it(patch: Patch) -> None:
@@ -131,7 +131,7 @@ def a_replacement_below_an_invariant_taken_for_one_cell(patch: Patch) -> None:
 
 def nodes_named_where_there_are_private_records(patch: Patch) -> None:
     """What a bound names is named only if somebody is there."""
-    original = levels.refine_batch_within
+    original = levels.refine_batch_bounded
     names = inspect.signature(original.py_func).parameters
 
     def refine(*arguments: Any) -> Any:
@@ -140,7 +140,7 @@ def nodes_named_where_there_are_private_records(patch: Patch) -> None:
             given["denied"] = given["denied"] | (given["starts"] == given["stops"])
         return original(*given.values())
 
-    patch.setattr(levels, "refine_batch_within", refine)
+    patch.setattr(levels, "refine_batch_bounded", refine)
 
 
 def an_invariant_of_other_counts_than_its_neighbours_have(patch: Patch) -> None:

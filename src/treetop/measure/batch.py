@@ -142,7 +142,7 @@ def refine_batch(
     return kept
 
 
-def refine_batch_by(
+def refine_batch_custom(
     repair: NodeRepair, children: Children, parents: Parents, leaves: Leaves, only: int, order: RepairOrder, named: int,
 ) -> int:  # fmt: skip
     """Do what `refine_batch` does, with a repair that is any function of one node."""
@@ -215,7 +215,7 @@ def keep(
 
 
 @kernel
-def refine_batch_within(
+def refine_batch_bounded(
     value: Ints, start: Ints, stop: Ints, parent: NDArray[np.int32], child: NDArray[np.int32], measured: Ints,
     highest: Ints, left: Ints, slots: Ints, begins: Ints, ends: Ints, state: Ints, scratch: Ints,
     node: NDArray[np.int32], released: Ints, starts: Ints, stops: Ints, first: Ints, denied: NDArray[np.bool_],

@@ -21,7 +21,7 @@ from treetop.engine.executor import Executor
 from treetop.measure.batch import repaired_by
 from treetop.measure.level import Frontier, Step, seeds
 from treetop.measure.measure import NOTHING, add_counts
-from treetop.measure.regrouped import Blocks, Found, Refined, cells_from
+from treetop.measure.regrouped import Blocks, Refined, RefinedLevel, cells_from
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.repair.state import EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
@@ -52,7 +52,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
+class SoftMarginal:
     """A table that the children agree with as nearly as their columns allow."""
 
     groups: Ints = field(repr=False)
@@ -64,7 +64,7 @@ class Near:
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class TargetShift:
     """By how much measurements are moved before the fit, because of a table that they should nearly agree with."""
 
     groups: Ints = field(repr=False)
@@ -91,14 +91,14 @@ class BlockTask:
     """The secret of the level's noise."""
     rows: int = 0
     """How many rows there are in the blocks before these."""
-    moves: tuple[Moves, ...] = ()
+    moves: tuple[TargetShift, ...] = ()
     """What moves the measurements of these rows."""
 
 
 def refine_blocks(
-    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[Near], key: Key, executor: Executor,
+    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[SoftMarginal], key: Key, executor: Executor,
     every: int | None = None,
-) -> Found:  # fmt: skip
+) -> RefinedLevel:  # fmt: skip
     """Return the retained children of a frontier, which agree with the columns, and nearly with other tables.
 
     Evidence is kept as `refine` keeps it.
@@ -106,7 +106,7 @@ def refine_blocks(
     tasks = block_tasks(blocks, columns, counts, key)
     for near in nearly:
         tasks = moved_tasks(tasks, near, executor)
-    return Found.of(blocks, every, _run_tasks(tasks, executor, blocks.step.keeps_all(every)))
+    return RefinedLevel.of(blocks, every, _run_tasks(tasks, executor, blocks.step.keeps_all(every)))
 
 
 def _run_tasks(tasks: Sequence[BlockTask], executor: Executor, keep_all: bool) -> Iterator[Refined]:
@@ -118,7 +118,7 @@ def _run_tasks(tasks: Sequence[BlockTask], executor: Executor, keep_all: bool) -
             yield from executor.map(_run_all if keep_all else _run, some)
 
 
-def moved_tasks(tasks: Sequence[BlockTask], near: Near, executor: Executor) -> list[BlockTask]:
+def moved_tasks(tasks: Sequence[BlockTask], near: SoftMarginal, executor: Executor) -> list[BlockTask]:
     """Move measurements towards a table, each by its part of the gap between the table and what they sum to.
 
     That is the best linear update of independent measurements by a noisy sum of them.
@@ -133,7 +133,7 @@ def moved_tasks(tasks: Sequence[BlockTask], near: Near, executor: Executor) -> l
     how = tasks[0].step.how if tasks else None
     variance = how.law.standard_deviation**2 if isinstance(how, Measured) else 0.0
     by = (near.kept - total) * variance / np.maximum(number * variance + near.variance, 1e-9)
-    return [replace(task, moves=(*task.moves, Moves(one, by))) for task, one in zip(tasks, own, strict=True)]
+    return [replace(task, moves=(*task.moves, TargetShift(one, by))) for task, one in zip(tasks, own, strict=True)]
 
 
 def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Reals]:

@@ -27,7 +27,7 @@ from treetop.measure.blocks import (
     LARGE,
     BlockTask,
     Columns,
-    Near,
+    SoftMarginal,
     block_tasks,
     far_of,
     kept_cells,
@@ -37,7 +37,7 @@ from treetop.measure.blocks import (
     ties_of,
     wanted_of,
 )
-from treetop.measure.regrouped import Blocks, Found, Refined
+from treetop.measure.regrouped import Blocks, Refined, RefinedLevel
 from treetop.noise import Key
 from treetop.repair.bounded import repair_bounded
 from treetop.repair.bounded_blocks import repair_bounded_block
@@ -48,16 +48,16 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 
-def refine_limited(
-    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[Near], key: Key, executor: Executor,
+def refine_bounded(
+    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[SoftMarginal], key: Key, executor: Executor,
     every: int | None = None,
-) -> Found:  # fmt: skip
+) -> RefinedLevel:  # fmt: skip
     """Return the retained children of a frontier, within their bounds and as near to the columns as these allow."""
     tasks = block_tasks(blocks, columns, counts, key)
     for near in nearly:
         tasks = moved_tasks(tasks, near, executor)
     run = _run_all if blocks.step.keeps_all(every) else _run
-    return Found.of(blocks, every, executor.map(run, tasks))
+    return RefinedLevel.of(blocks, every, executor.map(run, tasks))
 
 
 def _run_all(task: BlockTask) -> Refined:

@@ -18,13 +18,21 @@ from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages
 from treetop.domain.spine_level import PlaceNumbering
 from treetop.domain.table_cells import Depths
 from treetop.engine.executor import Executor, Serial
-from treetop.measure.blocks import Columns, Near, refine_blocks
-from treetop.measure.bounded import columns_of_rows, possible_counts, refine_limited, with_invariants
+from treetop.measure.blocks import Columns, SoftMarginal, refine_blocks
+from treetop.measure.bounded import columns_of_rows, possible_counts, refine_bounded, with_invariants
 from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, SpillBuffer, Step, gathered, runs
-from treetop.measure.margins import Kept, Margins, Table, Under, by_group, groups_under, measure_margins
+from treetop.measure.margins import (
+    ConsistentMarginals,
+    MarginalConstraint,
+    Margins,
+    Table,
+    by_group,
+    groups_under,
+    measure_margins,
+)
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders, measure_total
 from treetop.measure.merged import refine_merged
-from treetop.measure.regrouped import Blocks, Found, Groups
+from treetop.measure.regrouped import Blocks, Groups, RefinedLevel
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
@@ -101,7 +109,7 @@ class Descent:
     """The levels below the root."""
     margins: Margins | None = None
     """The tables that are measured before all else."""
-    under: tuple[tuple[Under | None, ...], ...] = ()
+    under: tuple[tuple[MarginalConstraint | None, ...], ...] = ()
     """By level and attribute that it refines, which of them its counts agree with; empty without margins."""
     facts: PublicFacts | None = None
     """What is public, and stays true."""
@@ -130,7 +138,7 @@ class Outcome:
     """What was measured, as far as it was asked for."""
     left: Remainders = field(repr=False)
     """What was left at nodes, as unresolved; nothing where no evidence is asked for."""
-    margins: Kept | None = None
+    margins: ConsistentMarginals | None = None
     """What was measured of tables beside the spine, and what is kept of it."""
     facts: PublicFacts | None = None
     """What was public, with the counts that were published as they are."""
@@ -217,7 +225,7 @@ class _Run:
             progress("descending", 1.0)
         return Descended.join([], self.descent.attributes, 0 if self.every is None else len(below))
 
-    def by_levels(self, root: Frontier, kept: Kept) -> Descended:
+    def by_levels(self, root: Frontier, kept: ConsistentMarginals) -> Descended:
         """Descend level by level: under a margin, children of far nodes depend on each other."""
         reached = Descended(root)
         for step, under in zip(self.descent.steps, self.descent.under, strict=True):
@@ -230,7 +238,9 @@ class _Run:
                 self.progress("descending", step.level.index / len(self.descent.steps))
         return reached
 
-    def _under(self, step: Step, above: Frontier, under: Sequence[Under | None], kept: Kept) -> Descended:
+    def _under(
+        self, step: Step, above: Frontier, under: Sequence[MarginalConstraint | None], kept: ConsistentMarginals
+    ) -> Descended:
         """Refine a level so that it agrees with margins, and name what is to be named."""
         key = self.key.derive("level", step.level.index)
         every = self.every if step.resolution is None or self.every is not None else 0
@@ -240,7 +250,7 @@ class _Run:
             found = self._by_one(step, above, under[0], kept, key, every)
         return gathered(self._named(step, found), self.descent.attributes, 0 if every is None else 1, self.room)
 
-    def _named(self, step: Step, found: Found) -> Iterator[Descended]:
+    def _named(self, step: Step, found: RefinedLevel) -> Iterator[Descended]:
         """Yield what was found, in spine order, without what is not named."""
         if step.resolution is None or not isinstance(step.how, Measured):
             return (below for _, below in found)
@@ -249,8 +259,14 @@ class _Run:
         return (leave_unnamed(step, above, below, named, inherited) for above, below in found)
 
     def _by_one(
-        self, step: Step, above: Frontier, under: Under | None, kept: Kept, key: Key, every: int | None
-    ) -> Found:
+        self,
+        step: Step,
+        above: Frontier,
+        under: MarginalConstraint | None,
+        kept: ConsistentMarginals,
+        key: Key,
+        every: int | None,
+    ) -> RefinedLevel:
         """Refine one attribute under a margin."""
         assert under is not None
         (part,) = step.level.parts
@@ -264,14 +280,14 @@ class _Run:
             cells = columns_of_rows(cells, blocks, part)
         columns = Columns(cells, kept.measured[under.decided] if under.is_measured else None)
         nearly = [
-            Near(
+            SoftMarginal(
                 blocks.told(groups(depths)),
                 by_group(kept.near(depths), depths, part.attribute),
                 how.law.standard_deviation**2,
             )
             for depths, how in under.nearly
         ]
-        refine = refine_limited if under.limited else refine_blocks
+        refine = refine_bounded if under.limited else refine_blocks
         return refine(blocks, self.counts, columns, nearly, key, self.executor, every)
 
 
@@ -354,7 +370,9 @@ def _has_bounds(plan: Plan, index: int) -> bool:
     return bool(facts) and (facts.says_something(depths) or facts.decides(depths))
 
 
-def _margins(plan: Plan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple[tuple[Under | None, ...], ...]]:
+def _margins(
+    plan: Plan, beside: tuple[Depths, ...]
+) -> tuple[Margins, tuple[tuple[MarginalConstraint | None, ...], ...]]:
     """Return the tables that are known before the descent, and which of them each level agrees with."""
     spine, digits = plan.spine, ranks_of(plan.spine)
     limited = {level.index for level in limited_levels(spine, plan.public_facts)}
@@ -386,7 +404,7 @@ def _margins(plan: Plan, beside: tuple[Depths, ...]) -> tuple[Margins, tuple[tup
             near = tuple((tuple(map(min, table.depths, stage.depths)), table.how) for table in nearly)
             limits = isinstance(level, NarrowLevel) or is_limited(spine, plan.public_facts, level)
             after = level.index in limited and not limits
-            under_one = Under(decided or (), stage.depths, level.index in parts, limits, after, near)
+            under_one = MarginalConstraint(decided or (), stage.depths, level.index in parts, limits, after, near)
             stages.append(None if decided is None else under_one)
         under.append(tuple(stages))
     return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables), beside), tuple(under)

@@ -24,8 +24,8 @@ from treetop.measure.batch import (
     Parents,
     keep,
     refine_batch,
-    refine_batch_by,
-    refine_batch_within,
+    refine_batch_bounded,
+    refine_batch_custom,
 )
 from treetop.measure.measure import NOTHING, LevelEvidence, Remainders, add_counts
 from treetop.noise import Key, NoiseStream
@@ -264,7 +264,7 @@ def _append(
             ranks[at] = own if begins else ranks[at] * width + own
 
 
-class _Room(threading.local):
+class _ThreadScratch(threading.local):
     """Memory for the children of one batch, which each thread uses again for the next."""
 
     def __init__(self) -> None:
@@ -288,7 +288,7 @@ class _Room(threading.local):
         return whole._replace(start=nothing, stop=nothing, begin=nothing, end=nothing)
 
 
-_room = _Room()
+_scratch = _ThreadScratch()
 
 
 def refine(
@@ -343,8 +343,8 @@ class _Measuring:
                 self.denied &= ~step.must_be(step.first_children(above))
         self.noise = NoiseStream(step.how.law, key.derive("noise")) if isinstance(step.how, Measured) else None
         widest = int(self.slots.max(initial=0)) if step.sees_all else 0
-        if _room.size < (size := chunk + max(chunk, widest)):
-            _room.resize(size)
+        if _scratch.size < (size := chunk + max(chunk, widest)):
+            _scratch.resize(size)
 
     def batches(self) -> Iterator[tuple[int, int]]:
         """Cut nodes into runs of at most `chunk` nodes and children; a node with more children stands alone."""
@@ -372,7 +372,7 @@ class _Measuring:
         """Yield the rank of some children of a wide node, and the measurements from there on."""
         assert self.noise is not None
         at, end = int(self.above.start[node]), int(self.above.stop[node])
-        children = _room.children(self.step.last, 0)
+        children = _scratch.children(self.step.last, 0)
         for rank in range(0, int(self.slots[node]), self.chunk):
             size = min(self.chunk, int(self.slots[node]) - rank)
             x, place = children.value[:size], self.place[:, node : node + 1].copy()
@@ -385,7 +385,7 @@ class _Measuring:
 def _refine_batch(measuring: _Measuring, start: int, stop: int, every: int | None, named: int) -> Descended:
     step, above = measuring.step, measuring.above[start:stop]
     slots = int(measuring.before[stop] - measuring.before[start]) if step.keeps_all(every) else 0
-    children = _room.children(step.last, slots)
+    children = _scratch.children(step.last, slots)
     node, first = step.level.numbered(above.nodes)
     denied, ties = measuring.denied[start:stop], measuring.ties[start:stop]
     parents = Parents(node, above.count, above.start, above.stop, first, denied, ties)
@@ -393,11 +393,11 @@ def _refine_batch(measuring: _Measuring, start: int, stop: int, every: int | Non
     if step.facts is not None:
         bounds, exact = step.bounds(above), isinstance(step.how, Exact)
         code, order = step.repair.code or 0, step.order.code
-        size = refine_batch_within(
+        size = refine_batch_bounded(
             *children, *parents, *measuring.leaves, *bounds, exact, only, code, order, named
         )  # fmt: skip
     elif step.repair.code is None:
-        size = refine_batch_by(step.repair, children, parents, measuring.leaves, only, step.order, named)
+        size = refine_batch_custom(step.repair, children, parents, measuring.leaves, only, step.order, named)
     else:
         code, order = step.repair.code, step.order.code
         size = refine_batch(*children, *parents, *measuring.leaves, only, code, order, named)
@@ -420,14 +420,14 @@ def _refine_wide(measuring: _Measuring, node: int, every: int | None, named: int
         advance(state, scratch)
     highest, left = NOTHING, 0
     for rank, x in measuring.wide(node):
-        children = _room.children(step.last, len(x) if step.keeps_all(every) else 0)
+        children = _scratch.children(step.last, len(x) if step.keeps_all(every) else 0)
         children.slots[:] = x[: len(children.slots)]
         size, zeroed, unnamed = keep(
             state, *children[:6], children.begin, children.end, 0, len(x), 0, eldest + rank, 0, named
         )
         highest, left = max(highest, zeroed), left + unnamed
         yield _seen(step, above, children, size, every, first, parents=0)
-    children = _room.children(step.last, 0)
+    children = _scratch.children(step.last, 0)
     children.highest[0], children.left[0] = highest, left
     yield _seen(step, above, children, 0, every, first)
 

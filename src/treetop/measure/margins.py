@@ -52,7 +52,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Under:
+class MarginalConstraint:
     """What a level of the spine agrees with, where it refines one attribute."""
 
     decided: Depths
@@ -84,7 +84,7 @@ class Margins:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class ConsistentMarginals:
     """What was measured of tables, and what is kept of them: noisy, hence public."""
 
     trees: tuple[Hierarchy, ...] = field(repr=False)
@@ -142,7 +142,9 @@ def coarser(trees: Sequence[Hierarchy], values: Ints, fine: Depths, coarse: Dept
     return values
 
 
-def measure_margins(margins: Margins, counts: Counts, total: int, key: Key, facts: PublicFacts | None = None) -> Kept:
+def measure_margins(
+    margins: Margins, counts: Counts, total: int, key: Key, facts: PublicFacts | None = None
+) -> ConsistentMarginals:
     """Measure all tables, and make them add up to a total that is known, to each other, and to what is public."""
     measured = {}
     for table, true in zip(margins.tables, _true_tables(margins, counts), strict=True):
@@ -242,7 +244,7 @@ class Known:
 def consistent(
     trees: Sequence[Hierarchy], tables: Sequence[Table], measured: Mapping[Depths, Ints], total: int,
     known: Known | None = None,
-) -> Kept:  # fmt: skip
+) -> ConsistentMarginals:  # fmt: skip
     """Make whole numbers of what was measured that add up to a total and to each other: nothing private is read.
 
     Equals are treated alike by the order of the hierarchies: the same measurements give the same counts.
@@ -256,7 +258,7 @@ def consistent(
         depth = max([*levels, deepest])
         for refined, count in enumerate(_whole_tree(tree, levels, total, depth, bounds), start=1):
             counts[depths_alone(len(trees), attribute, refined)] = count
-    kept = Kept(tuple(trees), tuple(tables), measured, counts)
+    kept = ConsistentMarginals(tuple(trees), tuple(tables), measured, counts)
     for table in tables:
         if np.count_nonzero(table.depths) > 1:
             far = 3.0 * table.how.law.standard_deviation + 1.0
@@ -305,7 +307,7 @@ def _whole_tree(
         above = out
 
 
-def _fitted(kept: Kept, depths: Depths, measured: Ints, far: float) -> Ints:
+def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, far: float) -> Ints:
     """Fit a table of several attributes to the kept tables: its last attribute's cells are columns under rows."""
     tables = [own for own in kept.counts if kept.is_exact(own)]
     last = max(attribute for attribute, depth in enumerate(depths) if depth)

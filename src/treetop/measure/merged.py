@@ -36,8 +36,8 @@ from treetop.measure.blocks import (
     repaired_rows,
 )
 from treetop.measure.level import Frontier, SpillBuffer, Step
-from treetop.measure.margins import Kept, Under, by_group, groups_under
-from treetop.measure.regrouped import Blocks, Found, Refined
+from treetop.measure.margins import ConsistentMarginals, MarginalConstraint, by_group, groups_under
+from treetop.measure.regrouped import Blocks, Refined, RefinedLevel
 from treetop.noise import Key
 from treetop.repair.state import CHEBYSHEV, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 
@@ -76,7 +76,7 @@ class _Stage:
     """What breaks ties: it has made no noise."""
     refined: AttributeStep
     """What it does to the attribute."""
-    under: Under | None
+    under: MarginalConstraint | None
     """The margin that it agrees with; None where the counts of rows are all there is."""
     columns: Ints = field(repr=False)
     """The cells of that: by group of nodes (row) and node of the attribute (column)."""
@@ -84,7 +84,7 @@ class _Stage:
     """All attributes."""
 
     @staticmethod
-    def of(ties: Key, refined: AttributeStep, under: Under | None, kept: Kept) -> _Stage:
+    def of(ties: Key, refined: AttributeStep, under: MarginalConstraint | None, kept: ConsistentMarginals) -> _Stage:
         """Return a stage with what it agrees with."""
         columns = np.zeros((0, 0), np.int64)
         if under is not None:
@@ -135,9 +135,9 @@ class _Job:
 
 
 def refine_merged(
-    step: Step, counts: Counts, above: Frontier, under: Sequence[Under | None], kept: Kept, key: Key,
-    executor: Executor, room: SpillBuffer, every: int | None = None,
-) -> Found:  # fmt: skip
+    step: Step, counts: Counts, above: Frontier, under: Sequence[MarginalConstraint | None], kept: ConsistentMarginals,
+    key: Key, executor: Executor, room: SpillBuffer, every: int | None = None,
+) -> RefinedLevel:  # fmt: skip
     """Return the retained children of a frontier, which agree with margins of the attributes that are refined.
 
     Evidence is kept as `refine` keeps it.
@@ -150,7 +150,7 @@ def refine_merged(
     for stage in before:
         rows = _after(step, stage, rows, list(executor.map(_targets, _jobs(tasks, stage, rows))))
     jobs = _jobs(tasks, last, rows, step.keeps_all(every))
-    return Found.of(blocks, every, executor.map(_last, jobs))
+    return RefinedLevel.of(blocks, every, executor.map(_last, jobs))
 
 
 def _no_groups(nodes: NDArray[np.int32]) -> Ints:

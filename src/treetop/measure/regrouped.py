@@ -136,7 +136,7 @@ class Refined:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class RefinedLevel:
     """What was found of all rows of a level: it can be had in spine order, as often as it is asked for."""
 
     blocks: Blocks
@@ -151,7 +151,7 @@ class Found:
     """and of its measurements; empty where not all of these are kept."""
 
     @staticmethod
-    def of(blocks: Blocks, every: int | None, parts: Iterable[Refined]) -> Found:
+    def of(blocks: Blocks, every: int | None, parts: Iterable[Refined]) -> RefinedLevel:
         """Take in what tasks give, in the order of the blocks."""
         step, room = blocks.step, blocks.room
         columns = {one.name: room.growing() for one in fields(Refined)}
@@ -166,7 +166,7 @@ class Found:
                 first_slot.add(slots + np.cumsum(fanout) - fanout)
             rows, children, slots = rows + len(part.number), children + len(part.rank), slots + len(part.slots)
         refined = Refined(**{name: column.array() for name, column in columns.items()})
-        return Found(blocks, every, refined, first.array(), first_slot.array())
+        return RefinedLevel(blocks, every, refined, first.array(), first_slot.array())
 
     def __iter__(self) -> Iterator[tuple[Frontier, Descended]]:
         """Yield some rows that follow each other in spine order, and what they are refined to."""

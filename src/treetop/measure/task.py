@@ -15,7 +15,7 @@ from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor
 from treetop.measure.level import CHUNK, Descended, Frontier, SpillBuffer, Step, gathered, refine, runs
 from treetop.measure.measure import NOTHING
-from treetop.measure.regrouped import Found
+from treetop.measure.regrouped import RefinedLevel
 from treetop.noise import Key
 from treetop.plan.resolution import HighMeasurements, number_of_tests
 from treetop.plan.workload import Measured, noise_of
@@ -173,7 +173,7 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
     return seen
 
 
-def least_named(step: Step, found: Found, tests: Tests) -> Ints:
+def least_named(step: Step, found: RefinedLevel, tests: Tests) -> Ints:
     """Return the least measurement that is named, by its level, where all of a level is repaired already."""
     assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
     above = [found.blocks.spine[run] for run in runs(len(found.blocks.spine))]

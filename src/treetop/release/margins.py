@@ -17,7 +17,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.table_cells import CellNumbering
 from treetop.errors import ReleaseError
 from treetop.measure.level import runs
-from treetop.measure.margins import Kept, coarser
+from treetop.measure.margins import ConsistentMarginals, coarser
 from treetop.noise import Law
 from treetop.plan.constraints_kept import kept_exactly
 from treetop.release.intervals.boxes import Boxes
@@ -86,7 +86,7 @@ def _cells(spine: Spine, margin: Margin, leaf: NDArray[np.integer]) -> Ints:
 
 
 def tables_of(
-    margins: Sequence[Margin], laws: Sequence[Law], kept: Kept | None, leaves: ReleasedTree,
+    margins: Sequence[Margin], laws: Sequence[Law], kept: ConsistentMarginals | None, leaves: ReleasedTree,
     facts: PublicFacts | None = None,
 ) -> tuple[MarginTable, ...]:  # fmt: skip
     """Return the margins of a release; of one that the counts agree with nearly, what the leaves add up to."""
