@@ -375,7 +375,7 @@ def test_without_its_library_a_workbook_is_refused_by_the_name_of_the_extra(
 
 def test_more_rows_than_a_sheet_has_are_refused_with_a_way_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("treetop.exporting.any_table.LARGEST", 3)
-    with pytest.raises(ReleaseError, match=r"at most 3: export a coarser level \(--level\), or --to csv"):
+    with pytest.raises(ReleaseError, match=r"at most 3: export a coarser `level`, or `to=csv`"):
         export(folder, "excel", "counts.xlsx")
 
 

@@ -66,12 +66,6 @@ NAMING_FLAGS = {
     "plan",
     "card",
     "advice",
-    "addons.lab",
-    "addons.map",
-    "addons.pages",
-    "addons.site",
-    "exporting",
-    "addons.studio",
 }
 """Packages that still name flags of the command line. A message names arguments, in backticks (see `errors`)."""
 

@@ -51,7 +51,7 @@ def test_there_is_a_line_for_everything_verified(out: Path, capsys: Captured) ->
     lines = check(capsys, "out").splitlines()
     assert all(line.startswith("✓ ") for line in lines[:-1])
     assert len(lines) > 10
-    assert lines[-1] == "out is what its card says."
+    assert lines[-1] == "All checks passed: out matches its card."
     assert FENCE not in "\n".join(lines)
 
 
@@ -62,7 +62,7 @@ def test_a_change_is_named_and_ends_with_1(out: Path, capsys: Captured) -> None:
     assert code == 1
     assert "✗ plan.toml states the same plan" in output
     assert "plan.toml: loss.rho is 1, but the card's plan has 2" in output
-    assert output.endswith("out is NOT what its card says: do not rely on it.\n")
+    assert output.endswith("out does NOT match its card: do not rely on it.\n")
 
 
 def test_json_has_every_check_and_its_findings(out: Path, capsys: Captured) -> None:
@@ -222,7 +222,7 @@ def test_a_truth_that_takes_the_plan_to_read_says_so(
     main(["release", "read.toml", "read.txt", "--out", "read", "--quiet", *KEY])
     capsys.readouterr()
     code, _, message = leave(capsys, "read", "--truth", "read.txt")
-    assert code == 2 and "--plan PLAN" in message
+    assert code == 2 and "as --plan" in message
     check(capsys, "read", "--truth", "read.txt", "--plan", "read.toml")
 
 
@@ -234,5 +234,5 @@ def test_the_truth_of_a_graph_takes_the_plan(name: str, tmp_path: Path, capsys: 
     capsys.readouterr()
     truth = str(graph / ("edges.csv" if name == "friendships" else "nodes.csv"))
     code, _, message = leave(capsys, made, "--truth", truth)
-    assert code == 2 and "made from a graph" in message and "--plan PLAN" in message
+    assert code == 2 and "made from a graph" in message and "as --plan" in message
     check(capsys, made, "--truth", truth, "--plan", plan)

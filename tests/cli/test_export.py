@@ -228,7 +228,7 @@ def test_boundaries_may_be_in_another_encoding(folder: Path, capsys: pytest.Capt
     path.write_text(text, encoding="latin-1")
     arguments = [str(folder), "--to", "map", "--boundaries", str(path), "--force", "--out", "map.html"]
     message = failure(capsys, *arguments)
-    assert "is not UTF-8, which GeoJSON is: name its encoding (--encoding latin-1)" in message
+    assert "is not UTF-8, which GeoJSON is: name its encoding, such as --encoding latin-1" in message
     assert "is not ascii text: name its true encoding" in failure(capsys, *arguments, "--encoding", "ascii")
     assert "is not nonsense text" in failure(capsys, *arguments, "--encoding", "nonsense")
     for written in ("latin-1", "utf-8", "utf-8-sig"):  # what is UTF-8 stays so, whatever the other file is

@@ -31,7 +31,7 @@ def refused(capsys: Captured, *arguments: str) -> tuple[Any, str]:
 
 
 def test_every_release_and_every_question_tells_the_head_of_the_ledger(desk: Path, capsys: Captured) -> None:
-    told = "Ledger head, to be noted elsewhere: {}"
+    told = "Ledger fingerprint (keep a copy elsewhere to detect rollback): {}"
     main([*RELEASE, "--out", "one"])
     assert told.format(head()) in capsys.readouterr().out
     main([*RELEASE, "--out", "two", "--json"])

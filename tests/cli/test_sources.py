@@ -133,7 +133,7 @@ def released(folder: Path, kind: str, server: Any, processes: Server) -> bytes:
     assert "no private data was read" in here("plan", "plan.toml", folder=folder)
     named = [] if "\nsource = " in plan else [table]
     alone("release", "plan.toml", *named, "--out", "out", "--testing-key", KEY, folder=folder, given=given)
-    assert "out is what its card says." in here("check", "out", folder=folder)
+    assert "All checks passed: out matches its card." in here("check", "out", folder=folder)
     assert int(here("query", "out", "origin=None", folder=folder)) >= 0
     return (folder / "out" / "counts.parquet").read_bytes()
 

@@ -304,7 +304,7 @@ def test_codes_without_coordinates_are_named_or_left_out(
     to: str, release: tt.Release, towns: Path, tmp_path: Path
 ) -> None:
     without(towns, "None", "01001")
-    with pytest.raises(ReleaseError, match="2 codes with flows lack coordinates: '01001', 'None'.*--skip-missing"):
+    with pytest.raises(ReleaseError, match="2 codes with flows lack coordinates: '01001', 'None'.*`skip_missing=True`"):
         export(release, to, tmp_path / "out", coordinates=towns)
     assert not (tmp_path / "out").exists()
     done = export(release, to, tmp_path / "out", coordinates=towns, skip_missing=True)
@@ -405,7 +405,7 @@ def test_what_exists_is_kept_unless_it_is_to_be_replaced(release: tt.Release, tm
     beside = tmp_path / "trips.csvt"
     for there in (path, beside):
         there.write_text("mine")
-        with pytest.raises(ReleaseError, match=f"{there.name} exists already.*--force"):
+        with pytest.raises(ReleaseError, match=f"{there.name} exists already.*`force=True`"):
             export(release, "qgis", path)
         assert there.read_text() == "mine"
         there.unlink()
@@ -515,7 +515,7 @@ def test_a_warning_of_the_card_is_handed_on(release: tt.Release, tmp_path: Path)
 def test_records_that_are_hardly_meant_are_refused_with_their_number_and_size(tmp_path: Path) -> None:
     spine = tt.Spine(["place.region", "place.town"], attributes={"place": PLACE})
     huge = handmade(spine, [("01001",), ("01002",)], [8 * 10**12, 1])
-    with pytest.raises(Refusal, match=r"8,000,000,000,001 records, about 64 TB as CSV.* --large"):
+    with pytest.raises(Refusal, match=r"8,000,000,000,001 records, about 64 TB as CSV.* `large=True`"):
         export(huge, "records", tmp_path / "records.parquet")
     with pytest.raises(ReleaseError, match=r"its disk has .* left: write .parquet instead"):
         export(huge, "records", tmp_path / "records.csv", large=True)

@@ -154,7 +154,7 @@ def test_a_release_that_is_refused_for_its_twin_spends_nothing(folder: Path) -> 
     assert not ledger.entries() and not (folder / "out").exists()
     assert "within theirs" in ran(folder, *words, "twin.csv").out
     assert len(ledger.entries()) == 1
-    assert "is what its card says" in ran(folder, "check", "out").out
+    assert "matches its card" in ran(folder, "check", "out").out
 
 
 def test_advice_keeps_facts_and_says_what_it_left_out(folder: Path) -> None:
@@ -217,7 +217,7 @@ def test_every_format_takes_flows_with_facts(tmp_path: Path) -> None:
     unit = '[unit]\nentity = "trip"\ncontributions = 1\nneighbours = "replace"\n[loss]\nepsilon = 1\ndelta = 1e-6\n'
     (tmp_path / "plan.toml").write_text(f'{ends}[spine]\norder = "destination-first"\n{facts}{unit}')
     ran(tmp_path, "release", "plan.toml", "trips.csv", "--out", "out", "--quiet")
-    assert "is what its card says" in ran(tmp_path, "check", "out").out
+    assert "matches its card" in ran(tmp_path, "check", "out").out
     for name in FLOWS:
         ran(tmp_path, "export", "out", "--to", name, "--out", f"{name}.html" if name == "map" else name)
     flows = rows_of(tmp_path / "od" / "flows.csv")

@@ -163,7 +163,7 @@ def test_the_commands_take_it(write: Write, tmp_path: Path) -> None:
     assert "Charged to the data set 'friends'" in run(
         "release", path, "--out", out, "--ledger", ledger, "--dataset", "friends"
     )
-    assert "is what its card says" in run("check", out)
+    assert "matches its card" in run("check", out)
     (entry,) = tt.Ledger.open(ledger).entries("friends")
     assert entry.state == "complete" and entry.plan_sha256 == read_plan(path).plan.digest
     # Tables of edges under "edge" protect the same unit: in one data set, losses add up.

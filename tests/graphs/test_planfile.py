@@ -115,7 +115,7 @@ def test_a_shipped_plan_is_released_and_checked(here: Path, name: str, capsys: p
     assert told["graph"] and all(any(sentence in one for one in said) for sentence in told["graph"])
     assert 'neighbour relation is "' not in card["description"]
     main(["check", "out"])
-    assert "out is what its card says" in capsys.readouterr().out
+    assert "All checks passed: out matches its card" in capsys.readouterr().out
     truth = "edges.csv" if name == "friendships" else "nodes.csv"
     main(["check", "out", "--truth", truth, "--plan", f"{name}.toml"])
 

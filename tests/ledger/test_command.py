@@ -97,7 +97,7 @@ def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     assert cells[start + 2].startswith("remaining 0.00720531 0.6")
     assert "census budget 0.0172054 1" in cells
     *_, commuting, people, blank, head = cells
-    assert (blank, head) == ("", f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
+    assert (blank, head) == ("", f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {ledger.head()[1]}")
     assert f"All releases of trips protect: {UNIT}" in cells and f"All releases of census protect: {UNIT}" in cells
     assert commuting.endswith("Z trips rho 0.01 complete Commuting 2011")
     state = "reserved, outcome unknown"
@@ -175,7 +175,7 @@ def test_names_that_look_alike_are_told_when_a_ledger_is_made(tmp_path: Path) ->
 def test_the_head_is_shown_alone_and_expected(tmp_path: Path) -> None:
     made = treetop_ledger("create", tmp_path / "l", "--rho", "1")
     head = Ledger.open(tmp_path / "l").head()[1]
-    assert f"Ledger head, to be noted elsewhere: {head}" in made.output
+    assert f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {head}" in made.output
     assert treetop_ledger("show", tmp_path / "l", "--head").output == f"{head}\n"
     told = json.loads(treetop_ledger("show", tmp_path / "l", "--head", "--json").output)
     assert told == {"records": 1, "head": head}

@@ -166,7 +166,7 @@ def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
             text_table(rows, left=(0, 5)),
             "",
             f"{cost} to the data set {outcome.dataset!r}; {outcome.left} is left.",
-            f"Ledger head, to be noted elsewhere: {outcome.head}",
+            f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {outcome.head}",
             _protected(file),
             *([] if file.graph is None else file.graph.sentences()),
         ]

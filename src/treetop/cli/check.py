@@ -126,8 +126,8 @@ def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:
     from treetop.release.folder import read_card
 
     if not all(verdict.verified for verdict in verdicts):
-        return style(f"{folder} is NOT what its card says: do not rely on it.", fg="red", bold=True)
-    lines = [f"{folder} is what its card says."]
+        return style(f"{folder} does NOT match its card: do not rely on it.", fg="red", bold=True)
+    lines = [f"All checks passed: {folder} matches its card."]
     for verdict in verdicts:
         if verdict.warns:
             lines.append(style(f"But {printable(verdict.subject)}.", fg="red", bold=True))

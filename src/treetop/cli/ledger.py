@@ -82,7 +82,7 @@ def create(
         return
     click.echo(f"Made the ledger {file}. The budget of {_scope(ledger)}:")
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
-    click.echo(f"Ledger head, to be noted elsewhere: {ledger.head()[1]}")
+    click.echo(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {ledger.head()[1]}")
     for warning in loss.warnings():
         click.echo(style(f"Warning: {warning}", fg="red"))
     click.echo(f"Next: treetop release PLAN --ledger {file} --dataset NAME --out DIR")
@@ -106,7 +106,7 @@ def add(file: Path, dataset: str, expect_head: str | None, as_json: bool) -> Non
         click.echo(json.dumps(_about(ledger), indent=2))
         return
     click.echo(f"The ledger {file} now takes {listed(one.dataset for one in ledger.balances())}.")
-    click.echo(f"Ledger head, to be noted elsewhere: {head}")
+    click.echo(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {head}")
 
 
 @command.command()
@@ -127,13 +127,13 @@ def review(file: Path, plan: Path, name: str, note: str, expect_head: str | None
         click.echo(json.dumps({"plan_sha256": read.digest, "reviewer": name, "head": head}, indent=2))
         return
     click.echo(f"Recorded in {file}: {name} has read the plan {read.digest}.")
-    click.echo(f"Ledger head, to be noted elsewhere: {head}")
+    click.echo(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {head}")
 
 
 @command.command()
 @_FILE
 @click.option("--dataset", help="Show this data set only.")
-@click.option("--head", "only_head", is_flag=True, help="Print the head alone, to be noted elsewhere.")
+@click.option("--head", "only_head", is_flag=True, help="Print the fingerprint alone.")
 @expect_head
 @_JSON
 def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | None, as_json: bool) -> None:
@@ -178,7 +178,7 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
         said = f": {one.note}" if one.note else ""
         click.echo(printable(f"{one.time}: {one.reviewer} has read the plan {one.plan_sha256[:12]}…{said}"))
     click.echo()
-    click.echo(f"Ledger head, to be noted elsewhere: {head}")
+    click.echo(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {head}")
 
 
 def _scope(ledger: Ledger) -> str:

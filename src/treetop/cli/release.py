@@ -103,7 +103,7 @@ def render(summary: dict[str, Any]) -> str:
         else:
             first = ", its first release" if summary["ledger"]["new"] else ""
             lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")
-            lines.append(f"Ledger head, to be noted elsewhere: {summary['ledger']['head']}")
+            lines.append(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {summary['ledger']['head']}")
     if (tried := summary.get("coverage")) is not None:
         lines += [tried["sentence"], *tried["notes"]]
     return "\n".join([*lines, f"Next: {summary['next']}"])

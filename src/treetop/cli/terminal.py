@@ -127,7 +127,7 @@ def expect_head(command: Callable[..., Any]) -> Callable[..., Any]:
         "--expect-head",
         type=_hash,
         metavar="HASH",
-        help="Refuse a ledger that lacks this head, which was noted elsewhere: an older copy of it.",
+        help="Refuse a ledger that lacks this fingerprint, such as an older copy of it.",
     )
     return option(command)
 

@@ -103,7 +103,7 @@ def _announce(main: Sheet | Page | Workbook, out: Path, options: Options) -> Non
     if main.size > (free := disk_usage(out.absolute().parent).free):
         raise ReleaseError(
             f"{out}: would take about {say_bytes(main.size)}, and its disk has {say_bytes(free)} left: export a "
-            "coarser level (--level)"
+            "coarser `level`"
         )
     announce, book = options.get("announce"), isinstance(main, Workbook)
     if announce is not None and main.rows >= (MANY_OF_A_BOOK if book else MANY_ROWS):
@@ -116,7 +116,7 @@ def _check(form: Format, options: Options) -> None:
     boundaries, code = options.get("boundaries"), options.get("boundaries_code")
     if options.get("encoding") and not (options.get("coordinates") or boundaries):
         raise ReleaseError(
-            "encoding is that of a file with coordinates or boundaries: name the file too (--coordinates, --boundaries)"
+            "encoding is that of a file with coordinates or boundaries: name the file too (`coordinates`, `boundaries`)"
         )
     if not form.outlines and (boundaries or code or options.get("credit")):
         raise ReleaseError(
@@ -126,7 +126,7 @@ def _check(form: Format, options: Options) -> None:
         raise ReleaseError(f"a language is for a site or a map, and {form.name} has no words of its own: leave it out")
     if code and not boundaries:
         raise ReleaseError(
-            "boundaries_code is a property of the file with boundaries: name that file too (--boundaries)"
+            "boundaries_code is a property of the file with boundaries: name that file too (`boundaries`)"
         )
 
 
@@ -153,14 +153,14 @@ def _places(release: Selection, form: Format, folder: Path | None, options: Opti
     is_flows = all(end in release.spine.attributes for end in ENDS)
     if coordinates is None:
         if given := next((column for column in columns if columns[column] is not None), None):
-            raise ReleaseError(f"{given} is a column of the file with coordinates: name that file too (--coordinates)")
+            raise ReleaseError(f"{given} is a column of the file with coordinates: name that file too (`coordinates`)")
         found = saved_places(release, folder) if folder is not None and needs != "none" else {}
         if needs == "any" or all(end in found for end in ENDS):
             return found
         if needs == "needed":
             raise ReleaseError(
                 f"{form.name} needs coordinates, and the release has none: name a public file with one row per place "
-                "and columns for code, latitude and longitude (--coordinates FILE)"
+                "and columns for code, latitude and longitude (`coordinates`)"
             )
         return None
     if needs == "none" or not (is_flows or needs == "any"):

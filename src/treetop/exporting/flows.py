@@ -99,7 +99,7 @@ def _missing(flows: pa.Table, rows: list[pa.ChunkedArray], skip_missing: bool) -
     shown = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10:,} more" if len(missing) > 10 else "")
     raise ReleaseError(
         f"{len(missing):,} code{'s' * (len(missing) > 1)} with flows lack coordinates: {shown}. Add them to the file, "
-        "or leave their flows out (--skip-missing)"
+        "or leave their flows out (`skip_missing=True`)"
     )
 
 
@@ -203,8 +203,8 @@ class Size:
         """Refuse more records than are likely meant, and a CSV file that the disk does not hold."""
         if self.records > MOST and not large:
             raise Refusal(
-                f"{out}: would hold {self}. Export counts instead (--to csv), or a coarser --level has fewer codes; if "
-                "it is meant, say so with --large"
+                f"{out}: would hold {self}. Export counts instead (`to=csv`), or a coarser `level`, which has fewer "
+                "codes; if it is meant, give `large=True`"
             )
         if out.suffix == ".csv" and self.bytes > (free := disk_usage(out.absolute().parent).free):
             raise ReleaseError(

@@ -1,4 +1,4 @@
-"""Formats: what a release can be written as, each registered under the name that `--to` takes."""
+"""Export formats, each registered under its name."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Format:
     """What one tool expects."""
 
     name: str
-    """What `--to` takes."""
+    """The name, such as "csv"."""
     about: str
     """The tool and what it is given, in a line of help."""
     files: tuple[str, ...]
@@ -107,7 +107,7 @@ class Format:
     suffixes: tuple[str, ...] = (".csv",)
     """What the name of a single file may end in; nothing where there are several files."""
     aliases: tuple[str, ...] = ()
-    """Other names that `--to` takes."""
+    """Other names of the format."""
     told: str = "rows, {total:,} in all"
     """What people are told was written, after the number of rows."""
     translated: bool = False
@@ -134,7 +134,7 @@ def register_export(form: Format) -> Format:
 
 
 def names() -> list[str]:
-    """Return all that `--to` takes."""
+    """Return the names of all formats, with their aliases."""
     return [*FORMATS, *(alias for form in FORMATS.values() for alias in form.aliases)]
 
 

@@ -110,7 +110,7 @@ def place_attribute(release: Selection, file: str | Path, columns: Mapping[str, 
     if best is None or known[best] == 0:
         raise DataError(
             f"{file}: lists the places of none of the attributes {', '.join(trees)}: name its column of codes "
-            "(--code COLUMN), which must agree with the release to the letter"
+            "(`code`), which must agree with the release to the letter"
         )
     return best
 
@@ -155,7 +155,7 @@ def _column(rows: pa.Table, file: str | Path, what: str, given: str | None) -> s
     found = next((by_lower[usual] for usual in _USUAL[what] if usual in by_lower), None)
     if found is None and what != "name":
         raise DataError(
-            f"{file}: none of the columns {', '.join(rows.column_names)} is called {what}: name it (--{what} COLUMN)"
+            f"{file}: none of the columns {', '.join(rows.column_names)} is called {what}: name it (`{what}`)"
         )
     return found
 
@@ -167,8 +167,7 @@ def _code_column(rows: pa.Table, file: str | Path, given: str | None, leaf: str)
         if usual in rows.column_names:
             return usual
     raise DataError(
-        f"{file}: which column has the codes of level {leaf!r}? Name one of {', '.join(rows.column_names)} "
-        "(--code COLUMN)"
+        f"{file}: which column has the codes of level {leaf!r}? Name one of {', '.join(rows.column_names)} (`code`)"
     )
 
 

@@ -83,7 +83,7 @@ class Workbook:
         except writer().exceptions.FileCreateError as problem:
             raise problem.args[0] from None  # the error of the system, such as a full disk
         except writer().exceptions.FileSizeError:
-            raise ReleaseError("an Excel file has at most 4 GB: export --to csv") from None
+            raise ReleaseError("an Excel file has at most 4 GB: export `to=csv`") from None
         path.write_bytes(packed.getbuffer())
 
     def _rows(self, sheet: Any, bold: Any) -> None:
@@ -128,7 +128,7 @@ def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
         text = str(cell)
         if len(text) > LONGEST:
             raise ReleaseError(
-                f"a code has {len(text):,} characters, and a cell of Excel at most {LONGEST:,}: export --to csv"
+                f"a code has {len(text):,} characters, and a cell of Excel at most {LONGEST:,}: export `to=csv`"
             )
         sheet.write_string(row, at, text)
 
@@ -146,7 +146,7 @@ def writer() -> ModuleType:
         import xlsxwriter
     except ImportError:
         raise ReleaseError(
-            f"an Excel file needs XlsxWriter, which is not installed: {install_extra('excel')}, or export --to csv"
+            f"an Excel file needs XlsxWriter, which is not installed: {install_extra('excel')}, or export `to=csv`"
         ) from None
     found: ModuleType = xlsxwriter
     return found

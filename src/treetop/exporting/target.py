@@ -95,7 +95,7 @@ class Target:
     def _refuse_existing(self, force: bool) -> None:
         there = [path for path in (self.out, *self.files()) if path.exists() or path.is_symlink()]
         if there and not force:
-            raise ReleaseError(f"{there[0]} exists already: choose another name, or replace it (--force)")
+            raise ReleaseError(f"{there[0]} exists already: choose another name, or replace it (`force=True`)")
         if not self.is_folder or not there:
             return
         if not self.out.is_dir():

@@ -55,7 +55,7 @@ class Answers:
     budget: Budget
     """The budget."""
     head: str
-    """The head of the ledger, to be noted elsewhere."""
+    """The fingerprint of the ledger: keep a copy elsewhere to detect rollback."""
     left: str
     """What is left of the budget, in words."""
 

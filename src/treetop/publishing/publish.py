@@ -43,7 +43,7 @@ class Published:
     folder: Path
     """Where it is."""
     head: str | None = None
-    """The head of the ledger, to be noted elsewhere."""
+    """The fingerprint of the ledger: keep a copy elsewhere to detect rollback."""
     notes: tuple[str, ...] = ()
     """What was not done alike for a public twin."""
 

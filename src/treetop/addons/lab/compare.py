@@ -249,13 +249,13 @@ def _settings(
     """Return what is to be run, with the plan's loss where the call names none."""
     loss = file.plan.loss
     if not accounting or not set(accounting) <= set(ACCOUNTINGS):
-        raise PlanError(f"--accounting is {', '.join(accounting) or 'empty'}: choose tight, paper, or both")
+        raise PlanError(f"`accounting` is {', '.join(accounting) or 'empty'}: choose tight, paper, or both")
     if delta is None and loss.delta is not None:
         delta = float(loss.delta)
     if (delta is None and loss.definition == "zcdp") or (not epsilons and loss.epsilon is None):
-        raise PlanError("the plan states its loss in rho: give --epsilon and --delta to compare at")
+        raise PlanError("the plan states its loss in rho: give `epsilons` and `delta` to compare at")
     if not mechanisms:
-        raise PlanError("--mechanisms names none: give some, such as inftda,sh")
+        raise PlanError("`mechanisms` names none: give some, such as inftda,sh")
     asked = epsilons or [float(loss.epsilon or 0)]
     named = dict.fromkeys(one for name in accounting for one in ACCOUNTINGS[name])
     kept = isinstance(file.plan, GroupTablePlan) and file.plan.keeps_regions
@@ -316,7 +316,7 @@ def _write(found: Comparison, out: Path, title: str, plots: bool) -> tuple[Path,
 
 # A release beside its private table, for the steward only: how far off the released counts are.
 
-_PLAN = "Give the plan file, which says how to read the truth, with --plan PLAN"
+_PLAN = "Give the plan file, which says how to read the truth, as `plan`"
 _READING = "If the plan says how the table is read (header, names, blank_lines, encoding, fields, delimiter), give it"
 
 
@@ -370,7 +370,7 @@ def compare_with_truth(
     except DataError as problem:
         if plan is not None or not Path(truth).exists():
             raise
-        raise DataError(f"{str(problem).rstrip('.')}. {_READING} with --plan PLAN") from problem
+        raise DataError(f"{str(problem).rstrip('.')}. {_READING} as `plan`") from problem
     levels, margins = (measure(release, counts, tally.dropped) for measure in (measure_errors, measure_margin_errors))
     errors = TrueErrors(levels, margins, tally)
     if plot is not None:

@@ -86,7 +86,7 @@ def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundar
     if not (shown := _shown(release, known)):
         raise ReleaseError(
             "a map needs to know where the places are: give a public file with a row per place and columns for code, "
-            "latitude and longitude (--coordinates FILE), or their outlines (--boundaries FILE.geojson)"
+            "latitude and longitude (`coordinates`), or their outlines (`boundaries`)"
         )
     return shown
 
@@ -118,7 +118,7 @@ def _refuse(missing: Sequence[str]) -> None:
     shown = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10:,} more" if len(missing) > 10 else "")
     raise ReleaseError(
         f"{len(missing):,} code{'s' * (len(missing) > 1)} with counts lack coordinates and boundaries: {shown}. Add "
-        "them to the file, or leave their counts out (--skip-missing)"
+        "them to the file, or leave their counts out (`skip_missing=True`)"
     )
 
 

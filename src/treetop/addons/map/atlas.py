@@ -281,7 +281,7 @@ class Atlas:
         if len(north) + len(rings) == 0:
             raise DataError(
                 "the file with coordinates knows none of the places of the release: codes must agree to the letter, "
-                "leading zeros included (--code COLUMN names another column)"
+                "leading zeros included (`code` names another column)"
             )
         if traffic is None or len(traffic.count) == 0:
             every = np.concatenate([east, *(ring[:, 0] for ring in rings)])

@@ -108,7 +108,8 @@ def _text(file: Path, encoding: str | None) -> str:
     except UnicodeDecodeError as problem:
         if encoding is None:
             raise DataError(
-                f"{file}: byte {problem.start} is not UTF-8, which GeoJSON is: name its encoding (--encoding latin-1)"
+                f"{file}: byte {problem.start} is not UTF-8, which GeoJSON is: name its encoding, such as "
+                '`encoding="latin-1"`'
             ) from problem
     try:
         return raw.decode(encoding)
@@ -147,8 +148,7 @@ def _guess(file: str | Path, features: Sequence[Mapping[str, Any]], known: set[s
     most = [name for name, number in found.items() if number == max(found.values())]
     if len({frozenset(held[name] & known) for name in most}) > 1:
         raise DataError(
-            f"{file}: {' and '.join(most)} hold equally many codes of the release: name one "
-            "(--boundaries-code PROPERTY)"
+            f"{file}: {' and '.join(most)} hold equally many codes of the release: name one (`boundaries_code`)"
         )
     return most[0]
 

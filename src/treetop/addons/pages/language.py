@@ -31,7 +31,7 @@ class Language:
     """One language."""
 
     code: str
-    """What `--language` takes, and what the page says it is in."""
+    """The language tag, such as "en"."""
     words: Mapping[str, Mapping[str, Any]]
     """Its words, by section and key."""
 

@@ -49,7 +49,7 @@ def _make(request: Request) -> Content:
     if why_not:
         notes.append(why_not)
     if drawn is None:
-        notes.append("there is no map: it is not known where the places are (--coordinates FILE says it)")
+        notes.append("there is no map: it is not known where the places are (give `coordinates`)")
     maps = [] if drawn is None else drawn.files
     told = Page(GUARANTEE, GuaranteePage(release.card, words).render(INDEX, CARD), 0, 0)
     files = [index, *maps, told, Page(CARD, _card(request), 0, 0), *sheets, *([book] if book else [])]

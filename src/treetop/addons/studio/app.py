@@ -25,13 +25,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from treetop.addons.site import SITE
-from treetop.addons.studio import look
-from treetop.addons.studio.bench import Bench, NoPlan
+from treetop.addons.studio import rendering
 from treetop.addons.studio.folder import is_site
 from treetop.addons.studio.forms import Form, Upload, read_form
 from treetop.addons.studio.guard import Guard
 from treetop.addons.studio.state import Stale
 from treetop.addons.studio.steps import accuracy, explore, hierarchy, protected, publish, release, review, table
+from treetop.addons.studio.workspace import NoPlan, Workspace
 from treetop.errors import TreetopError, visible
 from treetop.release.folder import PAGE as CARD_PAGE
 
@@ -51,15 +51,15 @@ _HIDDEN = ("seen", "do", "column")
 T = TypeVar("T")
 
 
-def make_app(bench: Bench, hosts: tuple[str, ...]) -> ASGIApp:
-    """Return the application for a bench, reached by these hosts only."""
-    room, shelf = bench.keys.room, bench.keys.shelf
-    pages = _Pages(bench)
+def make_app(workspace: Workspace, hosts: tuple[str, ...]) -> ASGIApp:
+    """Return the application for a workspace, reached by these hosts only."""
+    room, shelf = workspace.keys.room, workspace.keys.shelf
+    pages = _Pages(workspace)
     routes = [
         Route(f"{room}/", pages.home),
-        Route(f"{room}/studio.css", lambda _: Response(look.style(), media_type="text/css")),
-        Route(f"{room}/studio.js", lambda _: Response(look.script(), media_type="text/javascript")),
-        Route(f"{room}/icon.svg", lambda _: Response(look.ICON, media_type="image/svg+xml")),
+        Route(f"{room}/studio.css", lambda _: Response(rendering.style(), media_type="text/css")),
+        Route(f"{room}/studio.js", lambda _: Response(rendering.script(), media_type="text/javascript")),
+        Route(f"{room}/icon.svg", lambda _: Response(rendering.ICON, media_type="image/svg+xml")),
         Route(f"{room}/upload", pages.upload, methods=["POST"]),
         Route(f"{room}/matched", pages.matched, methods=["POST"]),
         Route(f"{room}/look", pages.look, methods=["POST"]),
@@ -73,7 +73,7 @@ def make_app(bench: Bench, hosts: tuple[str, ...]) -> ASGIApp:
         Route(f"{shelf}/site/{{name:path}}", pages.shown_site),
     ]
     app = Starlette(routes=routes, exception_handlers={404: _nowhere, 500: _broken})
-    return Guard(app, bench.keys, hosts)
+    return Guard(app, workspace.keys, hosts)
 
 
 async def _nowhere(_: Request, __: Exception) -> Response:
@@ -88,10 +88,10 @@ async def _broken(_: Request, problem: Exception) -> Response:
 
 
 class _Pages:
-    """The pages of one bench."""
+    """The pages of one workspace."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
         self.asked: dict[str, int] = {}
         """How often each part of a page was asked for."""
 
@@ -99,7 +99,7 @@ class _Pages:
         """Go to the first step that is not done."""
         done = await self._away(self._done)
         first = next((step for step in STEPS if not done.get(step)), "explore")
-        return RedirectResponse(f"{self.bench.keys.room}/{first}", 303)
+        return RedirectResponse(f"{self.workspace.keys.room}/{first}", 303)
 
     async def step(self, request: Request) -> Response:
         """Show a step, or do what its form says."""
@@ -118,8 +118,8 @@ class _Pages:
         if not hasattr(module, "act"):
             return self._show(name, form)
         try:
-            with self.bench.lock:
-                done = module.act(self.bench, form)
+            with self.workspace.lock:
+                done = module.act(self.workspace, form)
         except NoPlan as problem:
             return self._say(str(problem), "table")
         except TreetopError as problem:
@@ -133,52 +133,52 @@ class _Pages:
 
     def _say(self, text: str, to: str) -> Response:
         if text:
-            self.bench.notices = [*self.bench.notices[-4:], text]
-        return RedirectResponse(f"{self.bench.keys.room}/{to}", 303)
+            self.workspace.notices = [*self.workspace.notices[-4:], text]
+        return RedirectResponse(f"{self.workspace.keys.room}/{to}", 303)
 
     def _show(
         self, name: str, entered: Form, problem: str | None = None, status: int = 200, typed: Form | None = None
     ) -> Response:
         told = {"typed": [] if typed is None else [pair for pair in typed.pairs if pair[0] not in _HIDDEN and pair[1]]}
         try:
-            values, page = STEPS[name].show(self.bench, entered), f"{name}.html"
+            values, page = STEPS[name].show(self.workspace, entered), f"{name}.html"
         except NoPlan as missing:
             return self._say(str(missing), "table")
         except (TreetopError, OSError, MemoryError) as trouble:
             said = str(trouble) if isinstance(trouble, TreetopError) else _of_the_system(trouble)
             values, page, problem, status = {}, "problem.html", problem or said, 422 if status == 200 else status
-        return HTMLResponse(look.render(page, self._common(name, problem) | told | values), status)
+        return HTMLResponse(rendering.render(page, self._common(name, problem) | told | values), status)
 
     def _common(self, name: str, problem: str | None) -> dict[str, Any]:
-        bench = self.bench
-        said, bench.notices = bench.notices, []
-        steps = list(look.STEPS)
+        workspace = self.workspace
+        said, workspace.notices = workspace.notices, []
+        steps = list(rendering.STEPS)
         at = steps.index(name)
         return {
             "step": name,
-            "title": look.STEPS[name],
-            "steps": look.STEPS,
+            "title": rendering.STEPS[name],
+            "steps": rendering.STEPS,
             "number": at + 1,
             "after": steps[at + 1] if at + 1 < len(steps) else None,
             "done": self._done(),
-            "folder": bench.folder.path.name or str(bench.folder.path),
-            "plan_name": bench.plan_name,
-            "has_plan": bench.has_plan,
-            "plans": [one.name for one in bench.folder.files((".toml",))],
-            "seen": bench.plan().version if bench.has_plan else "",
+            "folder": workspace.folder.path.name or str(workspace.folder.path),
+            "plan_name": workspace.plan_name,
+            "has_plan": workspace.has_plan,
+            "plans": [one.name for one in workspace.folder.files((".toml",))],
+            "seen": workspace.plan().version if workspace.has_plan else "",
             "said": said,
             "problem": None if problem is None else visible(problem),
-            "shelf": bench.keys.shelf,
-            "running": bench.job is not None and bench.job.state == "running",
+            "shelf": workspace.keys.shelf,
+            "running": workspace.job is not None and workspace.job.state == "running",
         }
 
     def _done(self) -> dict[str, bool]:
         """Tell which steps are done, as far as that is seen at once."""
-        bench = self.bench
-        if not bench.has_plan:
+        workspace = self.workspace
+        if not workspace.has_plan:
             return {}
         try:
-            plan = bench.plan()
+            plan = workspace.plan()
             attributes, unit, loss = (plan.get(name, default={}) for name in ("attributes", "unit", "loss"))
         except TreetopError:
             return {"table": True}
@@ -186,7 +186,7 @@ class _Pages:
         other = plan.kind is not None  # whose questions are others, and answered in an editor
         answered = bool(unit) if other else all(key in unit for key in ("entity", "contributions", "neighbours"))
         has_loss = "epsilon" in loss or "rho" in loss
-        releases = bool(bench.folder.releases())
+        releases = bool(workspace.folder.releases())
         return {
             "table": True,
             "hierarchy": (bool(listed) or other) and all(listed),
@@ -194,14 +194,14 @@ class _Pages:
             "accuracy": has_loss,
             "review": releases,
             "release": releases,
-            "explore": bool(bench.folder.sites()),
-            "publish": bool(bench.folder.sites()),
+            "explore": bool(workspace.folder.sites()),
+            "publish": bool(workspace.folder.sites()),
         }
 
     async def upload(self, request: Request) -> Response:
         """Take a file into the folder."""
         try:
-            upload = Upload(self.bench.folder, request.headers.get("content-type", ""))
+            upload = Upload(self.workspace.folder, request.headers.get("content-type", ""))
             path = await upload.save(request.stream())
         except (TreetopError, ClientDisconnect) as problem:
             text = str(problem) or "The upload was broken off: send the file again"
@@ -213,20 +213,22 @@ class _Pages:
         form = await _form(request)
         if isinstance(form, Response):
             return form
-        if form.get("plan") in [one.name for one in self.bench.folder.files((".toml",))]:
-            self.bench.plan_name = form.get("plan")
-        return RedirectResponse(f"{self.bench.keys.room}/", 303)
+        if form.get("plan") in [one.name for one in self.workspace.folder.files((".toml",))]:
+            self.workspace.plan_name = form.get("plan")
+        return RedirectResponse(f"{self.workspace.keys.room}/", 303)
 
     async def matched(self, request: Request) -> Response:
         """Count matching codes for what is on the form, saved or not."""
         return await self._part(
-            request, "matched.html", lambda form: {"matched": table.matched(self.bench, self.bench.plan(), form)}
+            request,
+            "matched.html",
+            lambda form: {"matched": table.matched(self.workspace, self.workspace.plan(), form)},
         )
 
     async def look(self, request: Request) -> Response:
         """Show errors and the twin for what is on the form, saved or not."""
         return await self._part(
-            request, "look.html", lambda form: {"look": accuracy.look(self.bench, self.bench.plan(), form)}
+            request, "look.html", lambda form: {"look": accuracy.look(self.workspace, self.workspace.plan(), form)}
         )
 
     async def example(self, request: Request) -> Response:
@@ -247,18 +249,18 @@ class _Pages:
 
         def made() -> Response:
             try:
-                with self.bench.lock:
+                with self.workspace.lock:
                     if turn != self.asked[name]:  # while it waited another was asked, and that one counts
                         return Response(status_code=204)
-                    return HTMLResponse(look.render(name, make(form)))
+                    return HTMLResponse(rendering.render(name, make(form)))
             except TreetopError as problem:
-                return HTMLResponse(look.render("trouble.html", {"trouble": visible(str(problem))}), 422)
+                return HTMLResponse(rendering.render("trouble.html", {"trouble": visible(str(problem))}), 422)
 
         return await self._away(made)
 
     async def progress(self, _: Request) -> Response:
         """Tell how far the release has come."""
-        job = self.bench.job
+        job = self.workspace.job
         return JSONResponse({"state": "none"} if job is None else release.progress(job))
 
     async def download(self, request: Request) -> Response:
@@ -267,7 +269,7 @@ class _Pages:
         room = TemporaryDirectory()
         try:
             path = await self._away(
-                explore.download, self.bench, asked.get("release", ""), asked.get("to", ""), Path(room.name)
+                explore.download, self.workspace, asked.get("release", ""), asked.get("to", ""), Path(room.name)
             )
         except TreetopError as problem:
             room.cleanup()
@@ -278,7 +280,7 @@ class _Pages:
     async def shown_map(self, request: Request) -> Response:
         """Show the map of a release, in its sandbox."""
         try:
-            page = await self._away(explore.find_map, self.bench, request.path_params["name"])
+            page = await self._away(explore.find_map, self.workspace, request.path_params["name"])
         except TreetopError:
             page = None
         return PlainTextResponse("There is no map.\n", 404) if page is None else HTMLResponse(page)
@@ -286,8 +288,8 @@ class _Pages:
     async def shown_card(self, request: Request) -> Response:
         """Show the card of a release, in its sandbox."""
         try:
-            path = self.bench.folder.find(
-                self.bench.folder.name_of(self.bench.folder.release(request.path_params["name"]) / CARD_PAGE)
+            path = self.workspace.folder.find(
+                self.workspace.folder.name_of(self.workspace.folder.release(request.path_params["name"]) / CARD_PAGE)
             )
         except TreetopError:
             return PlainTextResponse("There is no such card.\n", 404)
@@ -297,7 +299,7 @@ class _Pages:
         """Show a page of a site, or give a file of it; only what a site holds."""
         name, _, file = request.path_params["name"].rpartition("/")
         try:
-            path = self.bench.folder.find(f"{name}/{file}")
+            path = self.workspace.folder.find(f"{name}/{file}")
         except TreetopError:
             path = Path()
         if file not in SITE.files or not is_site(path.parent) or not path.is_file():
@@ -324,7 +326,7 @@ class _Pages:
 
     async def _away(self, act: Callable[..., T], *arguments: Any) -> T:
         """Do something that takes its time in one of the studio's own threads."""
-        return await asyncio.get_running_loop().run_in_executor(self.bench.pool, partial(act, *arguments))
+        return await asyncio.get_running_loop().run_in_executor(self.workspace.pool, partial(act, *arguments))
 
 
 def _of_the_system(problem: OSError | MemoryError) -> str:
@@ -344,6 +346,6 @@ async def _form(request: Request) -> Form | Response:
         return PlainTextResponse(f"{problem}\n", 413)
 
 
-def address(bench: Bench, host: str) -> str:
+def address(workspace: Workspace, host: str) -> str:
     """Return the link that opens the studio once."""
-    return f"http://{host}/?token={quote(bench.keys.token or '')}"
+    return f"http://{host}/?token={quote(workspace.keys.token or '')}"

@@ -13,8 +13,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from treetop.addons.studio.app import address, make_app
-from treetop.addons.studio.bench import Bench, Telling
 from treetop.addons.studio.guard import RedirectFile
+from treetop.addons.studio.workspace import Telling, Workspace
 from treetop.errors import DataError
 
 # HTTP connections of the studio: one on which no request arrives in time is closed, and none keeps the owner out.
@@ -76,17 +76,17 @@ HOST = "127.0.0.1"
 @contextmanager
 def opened(
     folder: str | Path, plan: str | None = None, port: int = 0, header_seconds: float = SECONDS
-) -> Iterator[tuple[uvicorn.Server, str, Bench]]:
+) -> Iterator[tuple[uvicorn.Server, str, Workspace]]:
     """Yield a server that is ready to run, the link that opens it once, and what it works on; all ends with it.
 
     A connection that takes longer than `header_seconds` to send the headers of a request is closed.
     """
-    bench = Bench(folder, plan)
-    with _listening(port) as listener, _told(bench):
+    workspace = Workspace(folder, plan)
+    with _listening(port) as listener, _told(workspace):
         own = f"{HOST}:{listener.getsockname()[1]}"
         hosts = (own, own.replace(HOST, "localhost"))
         config = uvicorn.Config(
-            make_app(bench, hosts),
+            make_app(workspace, hosts),
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -101,11 +101,11 @@ def opened(
         server = uvicorn.Server(config)
         run = server.run
         server.run = lambda sockets=None: run([listener])  # type: ignore[method-assign]
-        bench.open()
+        workspace.open()
         try:
-            yield server, address(bench, own), bench
+            yield server, address(workspace, own), workspace
         finally:
-            bench.close()
+            workspace.close()
 
 
 def serve(
@@ -125,13 +125,13 @@ def serve(
         launch: Called with the address of a file that leads a browser to the link. Other users may see the address,
             and cannot read the file. It is removed once the link is used, or at the end.
     """
-    with opened(folder, plan, port) as (server, link, bench):
+    with opened(folder, plan, port) as (server, link, workspace):
         ready(link)
         if launch is None:
             server.run()
             return
         file = RedirectFile(link)
-        bench.keys.on_entry = file.remove
+        workspace.keys.on_entry = file.remove
         try:
             launch(file.path.as_uri())
             server.run()
@@ -147,16 +147,16 @@ def _listening(port: int) -> Iterator[socket.socket]:
             listener.bind((HOST, port))
         except OSError as problem:
             raise DataError(
-                f"port {port} cannot be used: {problem.strerror or problem}. Give another one with --port, or none"
+                f"port {port} cannot be used: {problem.strerror or problem}. Give another `port`, or none"
             ) from problem
         listener.listen(64)
         yield listener
 
 
 @contextmanager
-def _told(bench: Bench) -> Iterator[None]:
+def _told(workspace: Workspace) -> Iterator[None]:
     """Bring what the package logs to pages, and to no terminal: a number of dropped records is private."""
-    log, telling = logging.getLogger("treetop"), Telling(bench)
+    log, telling = logging.getLogger("treetop"), Telling(workspace)
     before, spreads = log.handlers[:], log.propagate
     log.handlers, log.propagate = [telling], False
     try:

@@ -8,11 +8,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from treetop._util.numbers import plain
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.state import PlanText
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.twin_map import draw
+from treetop.addons.studio.workspace import Workspace
 from treetop.advice.advise import advise, at_epsilon, epsilon_for
 from treetop.advice.fill_in import filled_in
 from treetop.advice.made_up import MOST, Row, try_out
@@ -30,12 +30,12 @@ TOTAL = 100_000
 ROWS = 10
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    plan = bench.plan()
+    plan = workspace.plan()
     values: dict[str, Any] = {"trouble": None, "look": None, "stated": plan.get("loss", default={}) != {}}
     try:
-        values["look"] = look(bench, plan, Form())
+        values["look"] = look(workspace, plan, Form())
     except TreetopError as problem:
         return values | {"trouble": str(problem)}
     if entered:  # what was typed was refused: it stays, beside the errors of what is saved
@@ -44,9 +44,9 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     return values
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Write epsilon and delta or, where an error decides, the epsilon that it takes."""
-    plan = bench.plan()
+    plan = workspace.plan()
     file = plan.sketch
     file.plan.refuse_unless_top_down()
     chosen = _chosen(file.plan, form)
@@ -67,7 +67,7 @@ def act(bench: Bench, form: Form) -> Done:
     return Done("accuracy", f"Saved to {plan.path.name}.")
 
 
-def look(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
+def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
     """Return the errors of every table at the loss that is looked at, and the made-up twin at it."""
     file = plan.sketch
     file.plan.refuse_unless_top_down()
@@ -101,7 +101,7 @@ def look(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
                  for row in meaning(chosen)],
         "resolve": resolve,
         "total": min(total, MOST),
-        "twin": twin(bench, replace(file, plan=chosen), spine_level, total),
+        "twin": twin(workspace, replace(file, plan=chosen), spine_level, total),
         "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
     }  # fmt: skip
 
@@ -152,11 +152,11 @@ def position(epsilon: float) -> int:
     return min(max(round(STEPS * math.log(epsilon / LEAST) / math.log(LARGEST / LEAST)), 0), STEPS)
 
 
-def twin(bench: Bench, file: PlanFile, level: str | None, total: int) -> dict[str, Any] | None:
+def twin(workspace: Workspace, file: PlanFile, level: str | None, total: int) -> dict[str, Any] | None:
     """Release a made-up twin once, and return large and small counts as bars, and a map where places are known."""
     if level is None:
         return None
-    made = bench.twin(file.plan.spine, total)
+    made = workspace.twin(file.plan.spine, total)
     tried = try_out(file.plan, made, level)
     rows = tried.rows(ROWS)
     top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.forms import Form
+from treetop.addons.studio.workspace import Workspace
 from treetop.domain.conditions import parse_conditions, typed_conditions
 from treetop.errors import QueryError, ReleaseError, TreetopError
 from treetop.exporting import FORMATS, export
@@ -27,15 +27,15 @@ DOWNLOADS = {"csv": "counts.csv", "excel": "counts.xlsx"}
 """The exports that are one file of any release."""
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    names = bench.folder.releases()
+    names = workspace.folder.releases()
     name = entered.get("release") or (names[0] if names else "")
     values: dict[str, Any] = {"releases": names, "release": name, "trouble": None, "table": None, "answer": None}
     values["entered"] = {key: entered.get(key) for key in ("q", "where", "sort")}
     if not name:
         return values
-    release = bench.release(name)
+    release = workspace.release(name)
     levels = _levels(release)
     by = [one for one in entered.all("by") if one in levels] or _first(release)
     values |= {
@@ -45,7 +45,7 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
         "levels": levels,
         "by": by,
         "examples": _examples(release),
-        "has_map": any((bench.folder.release(name) / PLACES).glob("*.parquet")),
+        "has_map": any((workspace.folder.release(name) / PLACES).glob("*.parquet")),
         "downloads": downloads(),
     }
     try:
@@ -62,9 +62,9 @@ def downloads() -> list[tuple[str, str]]:
     return [(name, file) for name, file in DOWNLOADS.items() if name in FORMATS]
 
 
-def find_map(bench: Bench, name: str) -> str | None:
+def find_map(workspace: Workspace, name: str) -> str | None:
     """Return the page of a map, made once and kept in memory; None where it is not known where places are."""
-    path = bench.folder.release(name)
+    path = workspace.folder.release(name)
 
     def make() -> str | None:
         with TemporaryDirectory() as room:
@@ -74,16 +74,16 @@ def find_map(bench: Bench, name: str) -> str | None:
                 return None
             return (Path(room) / "map.html").read_text(encoding="utf-8")
 
-    bench.release(name)
-    return bench.kept(("map", str(path), (path / "card.json").stat().st_mtime_ns), make)
+    workspace.release(name)
+    return workspace.kept(("map", str(path), (path / "card.json").stat().st_mtime_ns), make)
 
 
-def download(bench: Bench, name: str, to: str, room: Path) -> Path:
+def download(workspace: Workspace, name: str, to: str, room: Path) -> Path:
     """Write an export of a release into a room of its own, and return the file."""
     if to not in DOWNLOADS:
         raise QueryError(f"there is no download {to!r} here: choose one that is listed")
     file = room / DOWNLOADS[to]
-    export(bench.folder.release(name), to, file)
+    export(workspace.folder.release(name), to, file)
     return file
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.folder import TABLES
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.state import PlanText, spine_changes
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.table import matched, raw
+from treetop.addons.studio.workspace import Workspace
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import problem_with_name
 from treetop.errors import PlanFileError, TreetopError
@@ -29,20 +29,20 @@ UNKNOWN = {
 }
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    plan = bench.plan()
+    plan = workspace.plan()
     own = plan.get("data", "source")
-    private = bench.folder.name_of(plan.path.parent / own) if isinstance(own, str) else None
+    private = workspace.folder.name_of(plan.path.parent / own) if isinstance(own, str) else None
     chosen = entered.all("file") if entered else _files(plan)
     unknown = plan.get("data", "unknown", default="error")
     values: dict[str, Any] = {
         "kind": plan.kind,
-        "files": [one for one in bench.folder.files(TABLES) if one.name != private],
+        "files": [one for one in workspace.folder.files(TABLES) if one.name != private],
         "chosen": chosen,
         "attributes": _attributes(plan, entered),
         "trees": [],
-        "matched": None if plan.kind else matched(bench, plan, Form()),
+        "matched": None if plan.kind else matched(workspace, plan, Form()),
         "unknown": entered.get("unknown") or (unknown if isinstance(unknown, str) else "leaf"),
         "choices": UNKNOWN,
         "trouble": None,
@@ -56,12 +56,12 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     return values
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Do what was asked for."""
-    plan = bench.plan()
+    plan = workspace.plan()
     plan.refuse_other_kinds()
     if form.get("do") == "files":
-        return _take(bench, plan, form)
+        return _take(workspace, plan, form)
     if form.get("do") == "values":
         return _list(plan, form)
     if form.get("do") == "order":
@@ -166,12 +166,12 @@ def _rewritten(plan: PlanText, attributes: Mapping[str, Mapping[str, Any]], more
     return plan.changed(spine_changes(plan.values))
 
 
-def _take(bench: Bench, plan: PlanText, form: Form) -> Done:
+def _take(workspace: Workspace, plan: PlanText, form: Form) -> Done:
     """Compare the table with public files; attributes whose codes are not listed yet take what fits."""
     files = tuple(form.all("file"))
     if not files:
         raise PlanFileError("Choose at least one public file with the codes, or drop one into the folder first")
-    inspection = bench.inspect(raw(bench, plan), files, plan.get("data", "count"))
+    inspection = workspace.inspect(raw(workspace, plan), files, plan.get("data", "count"))
     drafted = tomllib.loads(draft_plan(inspection, plan.path.parent), parse_float=Decimal)
     found = drafted.get("attributes", {})
     fitting = {name: own for name, own in found.items() if "hierarchy" in found[own.get("same_as", name)]}

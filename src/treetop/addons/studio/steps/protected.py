@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.table import raw
+from treetop.addons.studio.workspace import Workspace
 from treetop.card.meaning import plural
 from treetop.domain.unit import Unit
 from treetop.errors import PlanFileError, TreetopError
@@ -18,9 +18,9 @@ TEN = 10
 """How many records somebody has in the example."""
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    plan = bench.plan()
+    plan = workspace.plan()
     if plan.kind is not None:
         file = plan.whole
         sentence = None if file is None else file.plan.unit.sentence()
@@ -38,7 +38,7 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     columns: list[str] = []
     told: list[str] = []
     try:
-        inspection = bench.inspect(raw(bench, plan))
+        inspection = workspace.inspect(raw(workspace, plan))
         columns = [column.name for column in inspection.columns]
         told = [line for one in inspection.identifiers for line in one.sentences()]
     except TreetopError as problem:
@@ -48,9 +48,9 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     return {"kind": None, **values}
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Write the answers."""
-    plan = bench.plan()
+    plan = workspace.plan()
     plan.refuse_other_kinds()
     entity = form.get("entity")
     if not entity:

@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from treetop.addons.pages.language import languages
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.steps import Done
+from treetop.addons.studio.workspace import Workspace
 from treetop.errors import ReleaseError
 from treetop.exporting import export
 from treetop.release.folder import PLACES
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    names = bench.folder.releases()
+    names = workspace.folder.releases()
     name = entered.get("release") if entered.get("release") in names else "".join(names[:1])
     return {
         "releases": names,
         "release": name,
-        "sites": bench.folder.sites(),
+        "sites": workspace.folder.sites(),
         "languages": languages(),
-        "files": bench.folder.files(TABLES),
-        "placed": bool(name) and any((bench.folder.release(name) / PLACES).glob("*.parquet")),
+        "files": workspace.folder.files(TABLES),
+        "placed": bool(name) and any((workspace.folder.release(name) / PLACES).glob("*.parquet")),
         "form": {
-            "out": entered.get("out") or free(bench.folder, "site"),
+            "out": entered.get("out") or free(workspace.folder, "site"),
             "language": entered.get("language") or "en",
             "credit": entered.get("credit"),
             "coordinates": entered.get("coordinates"),
@@ -34,11 +34,11 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     }
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Write the site."""
     if not form.get("release"):
         raise ReleaseError("There is no release yet: make one first, in step 6")
-    release, out = bench.folder.release(form.get("release")), bench.folder.new(form.get("out"), ReleaseError)
+    release, out = workspace.folder.release(form.get("release")), workspace.folder.new(form.get("out"), ReleaseError)
     if out.suffix:
         raise ReleaseError(f"{out.name}: a site is a folder, whose name has no ending: leave the dot out")
     done = export(
@@ -47,7 +47,7 @@ def act(bench: Bench, form: Form) -> Done:
         out,
         language=form.get("language") or None,
         credit=form.get("credit") or None,
-        coordinates=bench.folder.file(form.get("coordinates")) if form.get("coordinates") else None,
+        coordinates=workspace.folder.file(form.get("coordinates")) if form.get("coordinates") else None,
         skip_missing="skip_missing" in form,
         force="force" in form,
     )

@@ -5,45 +5,50 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.folder import free
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.job import Job
 from treetop.addons.studio.steps import Done
-from treetop.addons.studio.steps.review import bench_ledger, ledgers, make_ledger
+from treetop.addons.studio.steps.review import ledgers, make_ledger, workspace_ledger
+from treetop.addons.studio.workspace import Workspace
 from treetop.errors import PlanError, ReleaseError
 from treetop.publishing.releasing import RunOptions
 
 STAGES = {"starting": "Getting ready", "reading": "Reading the table", "measuring": "Measuring with noise"}
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    values: dict[str, Any] = {"job": bench.job, "open": None, **ledgers(bench), "releases": bench.folder.releases()}
+    values: dict[str, Any] = {
+        "job": workspace.job,
+        "open": None,
+        **ledgers(workspace),
+        "releases": workspace.folder.releases(),
+    }
     values["form"] = {
-        "out": entered.get("out") or free(bench.folder, "release"),
+        "out": entered.get("out") or free(workspace.folder, "release"),
         "dataset": entered.get("dataset") or (values["balances"][0]["dataset"] if len(values["balances"]) == 1 else ""),
         "keep_measurements": "keep_measurements" in entered,
         "allow_dropped": "allow_dropped" in entered,
         "charge": entered.get("charge") or ("yes" if values["ledger"] else "no"),
     }
-    if bench.job is not None:
-        values["progress"] = progress(bench.job)
-    if bench.has_plan:
-        plan = bench.plan()
+    if workspace.job is not None:
+        values["progress"] = progress(workspace.job)
+    if workspace.has_plan:
+        plan = workspace.plan()
         values |= {"open": plan.open, "file": plan.whole}
     return values
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Start a release, or cancel it."""
     if form.get("do") == "ledger":
-        return make_ledger(bench, form, "release")
+        return make_ledger(workspace, form, "release")
     if form.get("do") == "cancel":
-        if bench.job is not None:
-            bench.job.cancel()
+        if workspace.job is not None:
+            workspace.job.cancel()
         return Done("release")
-    plan = bench.plan()
+    plan = workspace.plan()
     if form.get("seen") != plan.version:
         raise PlanError("The plan was changed since this page was shown: look at it again, and then release")
     file = plan.whole
@@ -51,8 +56,8 @@ def act(bench: Bench, form: Form) -> Done:
         raise PlanError(f"The plan still has open questions. {plan.open}")
     run = RunOptions(keep_measurements="keep_measurements" in form, allow_dropped="allow_dropped" in form)
     if form.get("charge", "yes") == "yes":
-        run = replace(run, ledger=bench_ledger(bench), dataset=form.get("dataset") or None)
-    bench.start(Job(file, bench.folder.new(form.get("out"), ReleaseError), run))
+        run = replace(run, ledger=workspace_ledger(workspace), dataset=form.get("dataset") or None)
+    workspace.start(Job(file, workspace.folder.new(form.get("out"), ReleaseError), run))
     return Done("release")
 
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from treetop._util.numbers import plain
-from treetop.addons.studio.bench import Bench
 from treetop.addons.studio.folder import LEDGERS, PLANS, free
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.accuracy import number
+from treetop.addons.studio.workspace import Workspace
 from treetop.card import words
 from treetop.card.meaning import say_epsilon, say_odds
 from treetop.errors import LedgerError, TreetopError
@@ -21,14 +21,14 @@ from treetop.publishing.summary import plan_summary
 from treetop.release.folder import PLAN
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    plan = bench.plan()
-    values: dict[str, Any] = {"open": None, "summary": None, "toml": plan.text, "earlier": _earlier(bench)}
-    values |= {"against": entered.get("against"), "differences": None, "reviews": [], **ledgers(bench)}
+    plan = workspace.plan()
+    values: dict[str, Any] = {"open": None, "summary": None, "toml": plan.text, "earlier": _earlier(workspace)}
+    values |= {"against": entered.get("against"), "differences": None, "reviews": [], **ledgers(workspace)}
     values |= {"entered": {name: entered.get(name) for name in ("reviewer", "note")}}
     if entered.get("against"):
-        values["differences"] = differences(_text(bench, entered.get("against")), plan.text)
+        values["differences"] = differences(_text(workspace, entered.get("against")), plan.text)
     file = plan.whole
     if file is None:
         return values | {"open": plan.open}
@@ -42,15 +42,15 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
     rules += [*([] if file.drop is None else [words.dropped(file.drop)])]
     values["rules"] = rules + [f"{rule[0].upper()}{rule[1:]}." for rule in file.prepared]
     if values["ledger"] is not None:
-        values["reviews"] = bench_ledger(bench).reviews(file.plan.digest)
+        values["reviews"] = workspace_ledger(workspace).reviews(file.plan.digest)
     return values
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Record a review, or make or choose a ledger."""
     if form.get("do") == "ledger":
-        return make_ledger(bench, form, "review")
-    ledger, plan = bench_ledger(bench), bench.plan()
+        return make_ledger(workspace, form, "review")
+    ledger, plan = workspace_ledger(workspace), workspace.plan()
     file = plan.whole
     if file is None:
         raise LedgerError("The plan still has open questions: answer them first")
@@ -60,12 +60,12 @@ def act(bench: Bench, form: Form) -> Done:
     return Done("review", "The review is recorded in the ledger.")
 
 
-def ledgers(bench: Bench) -> dict[str, Any]:
+def ledgers(workspace: Workspace) -> dict[str, Any]:
     """Return what the page says about ledgers and their budgets."""
-    told: dict[str, Any] = {"ledgers": bench.ledgers(), "ledger": None, "balances": [], "ledger_trouble": None}
-    told["new_ledger"] = free(bench.folder, "budget", LEDGERS[0])
+    told: dict[str, Any] = {"ledgers": workspace.ledgers(), "ledger": None, "balances": [], "ledger_trouble": None}
+    told["new_ledger"] = free(workspace.folder, "budget", LEDGERS[0])
     try:
-        ledger = bench.ledger()
+        ledger = workspace.ledger()
     except TreetopError as problem:
         return told | {"ledger_trouble": str(problem)}
     if ledger is None:
@@ -81,43 +81,43 @@ def ledgers(bench: Bench) -> dict[str, Any]:
         }
         for one in ledger.balances()
     ]
-    about = {"ledger": bench.folder.name_of(ledger.path), "budget": ledger.budget.say(ledger.budget.amount)}
+    about = {"ledger": workspace.folder.name_of(ledger.path), "budget": ledger.budget.say(ledger.budget.amount)}
     return told | about | {"balances": balances, "head": ledger.head()[1]}
 
 
-def bench_ledger(bench: Bench) -> Ledger:
+def workspace_ledger(workspace: Workspace) -> Ledger:
     """Return the ledger, which must be there."""
-    ledger = bench.ledger()
+    ledger = workspace.ledger()
     if ledger is None:
         raise LedgerError("There is no ledger yet: make one, or choose one, and then go on")
     return ledger
 
 
-def make_ledger(bench: Bench, form: Form, to: str) -> Done:
+def make_ledger(workspace: Workspace, form: Form, to: str) -> Done:
     """Make a ledger, or choose another one."""
-    if form.get("name") in bench.ledgers():
-        bench.choose_ledger(form.get("name"))
+    if form.get("name") in workspace.ledgers():
+        workspace.choose_ledger(form.get("name"))
         return Done(to, f"The ledger is now {form.get('name')}.")
     name = form.get("name") or "budget"
     name = name if name.endswith(LEDGERS) else name + LEDGERS[0]
-    path = bench.folder.new(name, LedgerError)
+    path = workspace.folder.new(name, LedgerError)
     delta = form.get("delta")
     loss = Loss(epsilon=number(form.get("epsilon"), "Epsilon"), delta=number(delta, "Delta") if delta else None)
     Ledger.create(path, loss=loss, datasets=(form.get("dataset"),) if form.get("dataset") else ())
-    bench.ledger_name = bench.folder.name_of(path)
+    workspace.ledger_name = workspace.folder.name_of(path)
     return Done(to, f"Made the ledger {name}. Its budget is never changed.")
 
 
-def _earlier(bench: Bench) -> list[str]:
+def _earlier(workspace: Workspace) -> list[str]:
     """List what the plan can be compared with: other plan files, and those of releases."""
-    plans = [one.name for one in bench.folder.files(PLANS) if one.name != bench.plan_name]
-    return plans + [f"{name}/{PLAN}" for name in bench.folder.releases()]
+    plans = [one.name for one in workspace.folder.files(PLANS) if one.name != workspace.plan_name]
+    return plans + [f"{name}/{PLAN}" for name in workspace.folder.releases()]
 
 
-def _text(bench: Bench, name: str) -> str:
-    if name not in _earlier(bench):
+def _text(workspace: Workspace, name: str) -> str:
+    if name not in _earlier(workspace):
         raise LedgerError(f"{name}: there is no such plan here: choose one that is listed")
-    return plan_text(bench.folder.file(name))
+    return plan_text(workspace.folder.file(name))
 
 
 def _guarantee(summary: dict[str, Any]) -> str:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from treetop.addons.studio.bench import Bench, refuse_database
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.state import PlanText, write
 from treetop.addons.studio.steps import Done
+from treetop.addons.studio.workspace import Workspace, refuse_database
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.inspection import Inspection
 from treetop.inspection.suggest import Matched, match_codes
@@ -25,19 +25,19 @@ _LISTS = re.compile(r"[,\n]")
 _HEADERS: Mapping[str, bool | None] = {"auto": None, "yes": True, "no": False}
 
 
-def show(bench: Bench, entered: Form) -> dict[str, Any]:
+def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return what the page shows."""
-    plan = bench.plan() if bench.has_plan else None
+    plan = workspace.plan() if workspace.has_plan else None
     chosen = entered if entered.get("do") == "choose" else Form()
     values: dict[str, Any] = {
-        "files": bench.folder.files(TABLES),
+        "files": workspace.folder.files(TABLES),
         "choosing": {
             "open": bool(chosen),
             "table": chosen.get("table"),
             "header": chosen.get("header", "auto"),
             "names": chosen.get("names"),
             **{name: chosen.get(name) for name in READING},
-            "plan": chosen.get("plan") or free(bench.folder, "plan", ".toml"),
+            "plan": chosen.get("plan") or free(workspace.folder, "plan", ".toml"),
         },
         "inspection": None,
         "trouble": None,
@@ -47,19 +47,19 @@ def show(bench: Bench, entered: Form) -> dict[str, Any]:
         return values
     values |= {"source": plan.get("data", "source"), "kind": plan.kind, "reading": _stated_reading(plan)}
     try:
-        inspection = bench.inspect(raw(bench, plan))
+        inspection = workspace.inspect(raw(workspace, plan))
         values |= _found(inspection, plan) | {"form": _form(plan, inspection, entered)}
-        values["matched"] = matched(bench, plan, entered if entered.get("do") == "prepare" else Form())
+        values["matched"] = matched(workspace, plan, entered if entered.get("do") == "prepare" else Form())
     except TreetopError as problem:
         values["trouble"] = str(problem)
     return values
 
 
-def act(bench: Bench, form: Form) -> Done:
+def act(workspace: Workspace, form: Form) -> Done:
     """Do what was asked for."""
     if form.get("do") == "choose":
-        return _choose(bench, form)
-    plan = bench.plan()
+        return _choose(workspace, form)
+    plan = workspace.plan()
     plan.refuse_other_kinds()
     if form.get("do") == "again":  # the way the table is read, where it could not be read at all
         plan.change(_reading(form), form.get("seen"))
@@ -68,21 +68,21 @@ def act(bench: Bench, form: Form) -> Done:
     return Done("table", f"Saved to {plan.path.name}.")
 
 
-def _choose(bench: Bench, form: Form) -> Done:
+def _choose(workspace: Workspace, form: Form) -> Done:
     """Draft a plan file for a table."""
-    path = bench.folder.file(form.get("table"))
-    name = form.get("plan") or free(bench.folder, "plan", ".toml")
+    path = workspace.folder.file(form.get("table"))
+    name = form.get("plan") or free(workspace.folder, "plan", ".toml")
     if not name.endswith(".toml"):
         name += ".toml"
-    target = bench.folder.new(name, PlanFileError)
+    target = workspace.folder.new(name, PlanFileError)
     if target.exists():
         raise PlanFileError(f"{name} exists already, and stays: give the new plan another name")
     header = _HEADERS.get(form.get("header", "auto"))
     how = {name: form.get(name) or None for name in READING}
     source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
-    inspection = bench.inspect(source)
+    inspection = workspace.inspect(source)
     write(target, draft_plan(inspection, target.parent))
-    bench.plan_name = name
+    workspace.plan_name = name
     return Done("table", f"{inspection.rows:,} rows were read. A draft of the plan is in {name}.")
 
 
@@ -90,7 +90,7 @@ def _names(form: Form) -> list[str]:
     return [one.strip() for one in form.get("names").split(",") if one.strip()] if form.get("header") == "no" else []
 
 
-def raw(bench: Bench, plan: PlanText) -> Source:
+def raw(workspace: Workspace, plan: PlanText) -> Source:
     """Return the private table as it is, before anything is prepared."""
     data = plan.get("data", default={})
     if plan.kind is not None and not isinstance(data.get("source"), str):
@@ -269,20 +269,22 @@ def _renamed(form: Form, plan: PlanText) -> dict[str, str]:
     return {old: new for old, new in zip(before, after, strict=True) if old != new}
 
 
-def matched(bench: Bench, plan: PlanText, entered: Form) -> dict[str, Any]:
+def matched(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
     """Count which codes match, with the table prepared as the plan says, or as the form does."""
     try:
         if entered:
             plan = plan.with_text(plan.changed(changes_of(entered, plan)))
         file = plan.sketch
-        found = _counted(bench, plan, file.plan.spine.attributes, file.columns)
+        found = _counted(workspace, plan, file.plan.spine.attributes, file.columns)
         return {"rows": found, "why": None, "all": all(one.known_rows == one.rows for one in found)}
     except TreetopError as problem:
         return {"rows": [], "why": _first_line(problem), "all": False}
 
 
-def _counted(bench: Bench, plan: PlanText, trees: Mapping[str, Any], columns: Mapping[str, str]) -> Sequence[Matched]:
-    return match_codes(bench.source(plan), trees, columns)
+def _counted(
+    workspace: Workspace, plan: PlanText, trees: Mapping[str, Any], columns: Mapping[str, str]
+) -> Sequence[Matched]:
+    return match_codes(workspace.source(plan), trees, columns)
 
 
 def _first_line(problem: TreetopError) -> str:

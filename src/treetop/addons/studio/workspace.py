@@ -32,7 +32,7 @@ class NoPlan(TreetopError):
     """There is no plan file yet."""
 
 
-class Bench:
+class Workspace:
     """The state that is not in files: which plan is looked at, and what runs."""
 
     def __init__(self, folder: str | Path, plan: str | None = None, keys: Keys | None = None) -> None:
@@ -168,14 +168,14 @@ def refuse_database(source: str) -> None:
 class Telling(logging.Handler):
     """Brings what the package logs to the page, and nowhere else: it may tell of private data."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         super().__init__(logging.WARNING)
-        self.bench = bench
+        self.workspace = workspace
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a message for the steward."""
-        job, text = self.bench.job, visible(record.getMessage())
+        job, text = self.workspace.job, visible(record.getMessage())
         if job is not None and job.state == "running":
             job.told.append(text)
-        elif text not in self.bench.notices:
-            self.bench.notices = [*self.bench.notices[-4:], text]
+        elif text not in self.workspace.notices:
+            self.workspace.notices = [*self.workspace.notices[-4:], text]
