@@ -23,7 +23,7 @@ from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan
-from treetop.release.estimates.again import with_lower_error
+from treetop.release.estimates.reestimate import with_lower_error
 from treetop.release.folder import (
     COUNT_PARTS,
     COUNTS,

@@ -101,7 +101,7 @@ def _check_call(
 
 
 def _summary(release: Release, folder: Path) -> dict[str, Any]:
-    from treetop.release.estimates.again import why_not_again
+    from treetop.release.estimates.reestimate import why_not_again
     from treetop.release.estimates.table import level_differences
 
     levels = [level.to_dict() for level in level_differences(release)]

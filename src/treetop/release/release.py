@@ -12,7 +12,7 @@ from treetop._util.files import resolved
 from treetop.domain.marginal import MARGIN
 from treetop.errors import ReleaseError
 from treetop.release.contents import Contents
-from treetop.release.estimates.again import estimated_again
+from treetop.release.estimates.reestimate import estimated_again
 from treetop.release.estimates.table import estimates_table, margin_estimates_table
 from treetop.release.folder import NODES, PLACES, check_place, drafted, load, save
 from treetop.release.folder.tables import unresolved_table

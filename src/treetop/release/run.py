@@ -12,7 +12,7 @@ from treetop.engine.executor import Executor, Threads
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 from treetop.plan.plan import Plan
-from treetop.release.estimates.again import with_lower_error
+from treetop.release.estimates.reestimate import with_lower_error
 from treetop.release.margins import tables_of
 from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release

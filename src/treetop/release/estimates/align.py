@@ -76,7 +76,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Alignment:
     """The measured nodes of one level below the root, as nodes of a released tree."""
 
     level: TreeLevel
@@ -87,13 +87,13 @@ class Found:
     """Row of each among the released nodes of its own level; −1 if it is not released."""
 
 
-def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Found]:
+def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Alignment]:
     """Yield, level by level from the top down, where measured nodes stand in a released tree."""
     row = np.zeros(1, np.int64) if len(tree.at(0)) else np.full(1, -1)
     for level, split in zip(measured[1:], tree.spine.levels, strict=True):
         parent = row[level.parent]
         row = tree.children(split.index, parent, level.nodes)
-        yield Found(level, parent, row)
+        yield Alignment(level, parent, row)
 
 
 def align(tree: ReleasedTree, measurements: Measurements) -> Evidence:
@@ -103,7 +103,7 @@ def align(tree: ReleasedTree, measurements: Measurements) -> Evidence:
     return Evidence(measurements.total, tuple(levels), measurements.laws)
 
 
-def _level(tree: ReleasedTree, index: int, found: Found) -> LevelEvidence:
+def _level(tree: ReleasedTree, index: int, found: Alignment) -> LevelEvidence:
     parents = tree.parents(index)
     fanout = tree.fanout(index)
     own = np.full(len(parents), NOTHING)

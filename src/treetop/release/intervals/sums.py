@@ -49,18 +49,18 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _BoxSums:
     """Some measured nodes of one level, for every box."""
 
     number: Ints
     value: Ints
     """Sum of their measurements, or an upper bound."""
 
-    def __add__(self, other: _Part) -> _Part:
-        return _Part(self.number + other.number, self.value + other.value)
+    def __add__(self, other: _BoxSums) -> _BoxSums:
+        return _BoxSums(self.number + other.number, self.value + other.value)
 
-    def __getitem__(self, chosen: Ints) -> _Part:
-        return _Part(self.number[chosen], self.value[chosen])
+    def __getitem__(self, chosen: Ints) -> _BoxSums:
+        return _BoxSums(self.number[chosen], self.value[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +70,14 @@ class _Met:
     law: Law | None
     measured: Ints
     """Measured nodes by box."""
-    retained: _Part
+    retained: _BoxSums
     """Retained nodes; `dropped` has the others."""
-    dropped: _Part
+    dropped: _BoxSums
     known: bool
     """Whether the value of what was dropped is known, rather than bounded."""
-    going_on: Mapping[int, _Part]
+    going_on: Mapping[int, _BoxSums]
     """Retained nodes by the level at which they, or the ancestors with the same leaves, were measured."""
-    ending: Mapping[int, _Part] = field(default_factory=dict)
+    ending: Mapping[int, _BoxSums] = field(default_factory=dict)
     """Those of the level above whose only child is not named, in the same way."""
 
     def __add__(self, other: _Met) -> _Met:
@@ -164,8 +164,8 @@ class _Walk:
         self._front = _Front(np.zeros(1, np.int64), root, np.zeros(1, np.int64))
         self._group = np.zeros(len(boxes), np.int64)
         one, none = np.ones(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
-        total = _Part(one, root[none])
-        self.met = [_Met(seen.evidence.laws[0], one, total, _Part(none, none), True, {0: total})]
+        total = _BoxSums(one, root[none])
+        self.met = [_Met(seen.evidence.laws[0], one, total, _BoxSums(none, none), True, {0: total})]
         last = int(boxes.settled.max(initial=0))
         for index in range(1, (last if down_to is None else min(last, down_to)) + 1):
             self._descend(index)
@@ -191,7 +191,7 @@ class _Walk:
         """Return what boxes meet at a level further down where they meet nothing."""
         law, kept = self._seen.evidence.laws[index], self._seen.measurements.levels[index - 1]
         zero = np.zeros(len(self._boxes), np.int64)
-        return _Met(law, zero, _Part(zero, zero), _Part(zero, zero), kept is not None, {})
+        return _Met(law, zero, _BoxSums(zero, zero), _BoxSums(zero, zero), kept is not None, {})
 
     def single_bounds(self, confidence: float, below: int) -> tuple[Ints, Ints, Ints]:
         """Return which boxes are such that were met last below a level, and their bounds."""
@@ -226,10 +226,10 @@ class _Walk:
         )
         self._group = group
         going_on = _by_level(self._front, met >= 0, group)
-        ending: dict[int, _Part] = {}
+        ending: dict[int, _BoxSums] = {}
         if tree.left is not None:
             ending = _by_level(above, (above.group >= 0) & tree.denied(index), group_above)
-        dropped = _Part(measured - retained.number, value)
+        dropped = _BoxSums(measured - retained.number, value)
         self.met.append(_Met(law, measured, retained, dropped, slots is not None, going_on, ending))
         self._note_last(index, met)
 
@@ -293,7 +293,7 @@ class _Walk:
             least = np.minimum(least, stopped)
         return least
 
-    def _ended(self, level: int, stop: int) -> _Part:
+    def _ended(self, level: int, stop: int) -> _BoxSums:
         """Return what a level measured and no level down to another goes on from."""
         ended = self.met[level].dropped
         for met in self.met[level + 1 : stop + 1]:
@@ -301,7 +301,7 @@ class _Walk:
         return ended
 
 
-def _bound(met: _Met, part: _Part, rows: Ints, risk: Fraction) -> Ints:
+def _bound(met: _Met, part: _BoxSums, rows: Ints, risk: Fraction) -> Ints:
     """Return what the true counts of a selection of what was measured at a level sum to at most."""
     if met.law is None:
         return part.value
@@ -318,7 +318,7 @@ def _at_most(
     return _sums(above, candidates * highest, group_above) - _sums(met, highest[parent], group)
 
 
-def _by_level(front: _Front, chosen: NDArray[np.bool_], group: Ints) -> dict[int, _Part]:
+def _by_level(front: _Front, chosen: NDArray[np.bool_], group: Ints) -> dict[int, _BoxSums]:
     """Return some released nodes of a level, by the level at which they were measured."""
     return {
         level: _part(front.group[there], front.value[there], group)
@@ -327,8 +327,8 @@ def _by_level(front: _Front, chosen: NDArray[np.bool_], group: Ints) -> dict[int
     }
 
 
-def _part(met: Ints, value: Ints, group: Ints) -> _Part:
-    return _Part(_sums(met, np.ones(len(met), np.int64), group), _sums(met, value, group))
+def _part(met: Ints, value: Ints, group: Ints) -> _BoxSums:
+    return _BoxSums(_sums(met, np.ones(len(met), np.int64), group), _sums(met, value, group))
 
 
 def _sums(met: Ints, value: Ints, group: Ints) -> Ints:
