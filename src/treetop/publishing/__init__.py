@@ -1,1 +1,1 @@
-"""The use case: check, charge, measure, write, record; and plans that can be run."""
+"""Publish a release: check, charge the ledger, measure, write the folder, record."""

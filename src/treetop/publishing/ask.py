@@ -1,4 +1,4 @@
-"""Asking: noisy counts by question. Each is charged before its noise is drawn, and is free when asked again."""
+"""Answer ad-hoc count queries with noise. Each is charged before its noise is drawn; repeated queries are free."""
 
 from __future__ import annotations
 
@@ -34,30 +34,28 @@ from treetop.publishing.charging import Account, reading_of, report_spent_loss
 from treetop.release.zoom import Estimate, estimates
 
 Asked = str | Sequence[str] | Mapping[str, str]
-"""A question: as it is typed, `region=Zilina hobby=music`; as a list of such conditions; or as codes by name."""
+"""A query: typed text (`region=Zilina hobby=music`), a list of such conditions, or codes by attribute name."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What questions that were asked at once came to."""
+    """The noisy answers to a batch of questions, with the charge."""
 
     answers: tuple[Answer, ...]
-    """The answers, in the order in which they were asked."""
+    """The answers, in the order of the questions."""
     estimates: tuple[Estimate, ...] | None
-    """What all answers about this table come to by now, for the same questions: they add up, and move when more is
-    asked. None where the answers are too many to be fitted, or from before version 0.4."""
+    """Estimates for the same questions from all answers about this table. They are consistent with each other and
+    change when more is asked. None if there are too many answers to fit, or if the ledger is older than version 0.4."""
     reservation: Reservation | None
-    """What was charged; None where every question was answered before."""
+    """The charge; None if the ledger already had every answer."""
     dataset: str
-    """The data set."""
     remaining: Fraction
-    """What is left of its budget."""
+    """Budget that is left."""
     budget: Budget
-    """The budget."""
     head: str
-    """The fingerprint of the ledger: keep a copy elsewhere to detect rollback."""
+    """Fingerprint of the ledger: keep a copy elsewhere to detect rollback."""
     left: str
-    """What is left of the budget, in words."""
+    """Budget that is left, in words."""
 
 
 def ask(
@@ -76,11 +74,11 @@ def ask(
     before_charging: Callable[[], object] | None = None,
     before_recording: Callable[[], object] | None = None,
 ) -> Answers:
-    """Ask how many records of the private table of a plan file match some codes; all that is asked shares one loss.
+    """Count the records of a plan file's private table that match some codes. All questions share one loss.
 
-    The ledger keeps the answers: a question that it has answered at least as accurately is answered the same again, and
-    costs nothing. The loss is the plan's, unless one is given. Beside each answer stands an estimate from all that the
-    ledger has answered about this table, so that a region is the sum of its towns.
+    The ledger keeps the answers. A question that it has answered at least as accurately gets the same answer and costs
+    nothing. The loss is the plan's, unless `loss` is given. Each answer comes with an estimate from all answers about
+    this table in the ledger, so that a region is the sum of its towns.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     file.plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
@@ -152,7 +150,7 @@ def _reserve(
 def _recalled(
     account: Account, asked: Mapping[str, Question], batch: Batch, confidence: float
 ) -> tuple[dict[str, Answer], dict[str, Question]]:
-    """Return the answers that the ledger has, at least as accurate as asking would give, and what is left to ask."""
+    """Return the ledger's answers that are accurate enough, and the questions that remain to be asked."""
     kept, law = account.ledger.answers(account.dataset), batch.law
     found, new = {}, {}
     for name, question in asked.items():
@@ -168,7 +166,7 @@ def _recalled(
 def _asked(
     file: PlanFile, location: str, query: str | None, questions: Sequence[Asked]
 ) -> tuple[dict[str, Question], str]:
-    """Return the questions by what makes them the same, each once, and what makes the table the same."""
+    """Return the distinct questions by their identity, and the identity of the table."""
     if not questions:
         raise QueryError("there is no question: ask at least one")
     read: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Charging a ledger: checked before data is read, charged before noise is drawn, completed when all is done."""
+"""Charge a ledger: check before reading data, charge before drawing noise, complete when the run is done."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ _log = logging.getLogger("treetop")
 
 
 class Charge(Protocol):
-    """What is charged: a plan, or questions."""
+    """A plan or a batch of questions that is charged to a ledger."""
 
     @property
     def spent(self) -> Fraction:
-        """What it costs."""
+        """The cost: rho, or epsilon for a pure loss."""
 
     @property
     def loss(self) -> Loss:
-        """The loss that it was made for."""
+        """The stated loss."""
 
     @property
     def unit(self) -> Unit:
-        """What it protects."""
+        """The protected unit."""
 
     @property
     def conditions(self) -> tuple[GuaranteeCondition, ...]:
-        """What its guarantee is conditional on."""
+        """The conditions of the guarantee."""
 
     @property
     def cells(self) -> Cells | None:
-        """What one unit moves by one, where that is all that it moves."""
+        """Cells that one unit changes by at most 1; None if it can change a cell by more."""
 
 
 def reading_of(table: Table, columns: Mapping[str, str] | None = None, count: str | None = None) -> dict[str, Any]:
-    """Return how a private table becomes records, as plain values: conditions on its counts are about these records.
+    """Return how a private table becomes records, as plain values. Conditions on its counts refer to these records.
 
-    Nothing is read, and which table it is, is not part of it: a ledger knows that by the name of the data set.
+    Reads nothing. The table's location is not included: a ledger identifies the table by the name of the data set.
     """
     source, rules = as_source(table), rules_of(table)
     return {
@@ -72,10 +72,10 @@ def reading_of(table: Table, columns: Mapping[str, str] | None = None, count: st
 
 
 class Account:
-    """A data set of a ledger, and what one run charges to it."""
+    """A data set of a ledger, and the charge of one run."""
 
     def __init__(self, ledger: str | Path | Ledger, dataset: str | None = None, expect_head: str | None = None) -> None:
-        """Open it; what looks wrong with the ledger or the name is told before anything is charged."""
+        """Open the account; report problems with the ledger or the name before anything is charged."""
         self.name = str(ledger.path if isinstance(ledger, Ledger) else ledger)
         if isinstance(ledger, Ledger) and expect_head is None:
             self.ledger = ledger
@@ -83,7 +83,7 @@ class Account:
             self.ledger = Ledger.open(self.name, head=expect_head)
         self.dataset = self.ledger.dataset_named(dataset)
         self.reservation: Reservation | None = None
-        """What has been charged by now."""
+        """The charge; None before the loss is charged."""
         near = self.ledger.alike(self.dataset) if self.ledger.any_dataset else []
         if near:
             _log.warning(
@@ -108,14 +108,14 @@ class Account:
         return Account(options.ledger, options.dataset, options.expect_head)
 
     def check(self, asked: Charge, reading: Mapping[str, Any] | None = None) -> None:
-        """Refuse what the budget does not allow; nothing is charged. `reading` is by `reading_of`."""
+        """Refuse a charge that exceeds the budget; charge nothing. `reading` comes from `reading_of`."""
         unit = unit_text(asked.unit, asked.conditions, reading)
         self.ledger.check(self.dataset, asked.spent, asked.loss.currency, unit, asked.cells)
 
     def reserve(self, asked: Charge, title: str, digest: str, reading: Mapping[str, Any] | None = None) -> Reservation:
-        """Charge it. From here on the loss is spent, whatever happens.
+        """Charge the loss. From here on it is spent, even if the run fails.
 
-        Ctrl-C waits until the charge is known here: what is in the ledger is always told.
+        Ctrl-C is deferred until the charge is recorded here, so that a charge in the ledger is always reported.
         """
         unit = unit_text(asked.unit, asked.conditions, reading)
         with held_signals():
@@ -125,7 +125,7 @@ class Account:
         return self.reservation
 
     def complete(self, sha256: str, answers: Sequence[Any] = ()) -> str | None:
-        """Record that it is done, and return the head of the ledger, to be noted elsewhere."""
+        """Record that the run is done, and return the ledger's fingerprint (keep a copy elsewhere)."""
         return None if self.reservation is None else self.reservation.complete(sha256, answers)
 
 
@@ -147,20 +147,20 @@ def report_spent_loss(account: Account | None) -> Iterator[None]:
 
 @dataclass
 class ChargedRun:
-    """One run of a plan, charged to an account if there is one. The card states what the ledger held and holds."""
+    """One run of a plan, charged to an account if there is one. The card states the ledger's balance."""
 
     plan: Plan
     options: RunOptions
     facts: Facts
-    """What the card states that the plan does not know."""
+    """Card fields that the plan does not contain."""
     account: Account | None = None
 
     def state(self, **facts: Any) -> None:
-        """State more on the card."""
+        """Add fields to the card."""
         self.facts = replace(self.facts, **facts)
 
     def check_budget(self, source: Any) -> None:
-        """Refuse what the ledger does not allow, before the table is read."""
+        """Refuse a run that the ledger does not allow, before the table is read."""
         if self.account is None:
             return
         self.account.check(self.plan, self._reading(source))

@@ -1,7 +1,7 @@
-"""Publishing: a plan is run once on a private table, charged to a ledger, and its release written to a folder.
+"""Publish: run a plan once on a private table, charge a ledger, and write the release to a folder.
 
-In this order: what cannot succeed is refused, the table is read, the loss is charged, the counts are measured, the
-folder is written whole, and the ledger records it. Before the charge nothing is lost; after it, the loss stays spent.
+The steps, in order: refuse a run that cannot succeed, read the table, charge the loss, measure the counts, write the
+complete folder, record it in the ledger. A failure before the charge costs nothing; after it, the loss stays spent.
 """
 
 from __future__ import annotations
@@ -36,27 +36,25 @@ from treetop.release.release import Release
 
 @dataclass(frozen=True)
 class Published:
-    """A release that is in its folder, and what it took."""
+    """A release in its folder, with the charge."""
 
     release: Release
-    """The release."""
     folder: Path
-    """Where it is."""
     head: str | None = None
-    """The fingerprint of the ledger: keep a copy elsewhere to detect rollback."""
+    """Fingerprint of the ledger: keep a copy elsewhere to detect rollback."""
     notes: tuple[str, ...] = ()
-    """What was not done alike for a public twin."""
+    """Differences between the run and the trial on the public twin."""
 
     @property
     def reservation(self) -> Reservation | None:
-        """What was charged; None without a ledger."""
+        """The charge; None without a ledger."""
         return self.release.reservation
 
 
 def make_release(plan: Plan, table: Table, options: RunOptions | None = None) -> Release:
     """Run a plan once on a private table, in memory, and return the public release.
 
-    Every call draws fresh noise and spends the loss again; with a ledger the loss is charged before anything is
+    Every call draws fresh noise and spends the loss again. With a ledger, the loss is charged before anything is
     measured, and recorded as complete when the release is saved. For degrees the table is a `Graph`.
     """
     options = options or RunOptions()
@@ -121,14 +119,14 @@ def publish(
 
 
 def _facts(options: RunOptions) -> Facts:
-    """Return what the card states of a plan made in Python."""
+    """Return the card fields for a plan made in Python."""
     private = options.testing_key is None
     return Facts(private, options.description, options.period, options.columns, options.count)
 
 
 @dataclass
 class _Publication:
-    """A release on its way to its folder."""
+    """A release that is being written to its folder."""
 
     file: PlanFile | None
     out: Path
@@ -155,7 +153,7 @@ class _Publication:
         return Published(release, self.out, head, tuple(self.notes))
 
     def source(self, table: Table | str | None) -> Any:
-        """Return the private table with the options to read it."""
+        """Return the private table with its read options."""
         if self.file is None:
             if table is None:
                 raise PlanError("name the private table")

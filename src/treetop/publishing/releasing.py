@@ -1,7 +1,6 @@
-"""Running a plan once: the private table is read, the loss is charged, and the counts are measured.
+"""Run a plan once: read the private table, charge the loss, measure the counts.
 
-Who pays, and when: `charge` is called when the table has been read and nothing has been measured yet; what cannot be
-charged raises, and nothing is measured.
+`charge` is called after the table is read and before anything is measured. If it raises, nothing is measured.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from treetop.release.run import run_plan
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a plan is run: what its table means, where it is computed, and who pays.
+    """Options of a run: how to read the table, where to compute, and which ledger to charge.
 
     The result depends on neither engine nor threads.
     """
@@ -107,14 +106,14 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a plan: its options, what its card states, and how its loss is charged."""
+    """One run of a plan: its options, its card fields, and its charge."""
 
     options: RunOptions
     facts: Facts
     charge: Charge | None = None
 
     def card(self, plan: Plan, gate: Gate, rules: Rules) -> dict[str, Any]:
-        """Draft the card, before anything is spent: one that lacks a required field stops the release."""
+        """Draft the card before anything is spent; a missing required field stops the release."""
         own = {name: value for name, value in rules._asdict().items() if value and not getattr(self.facts, name)}
         return describe_release(plan, replace(self.facts, **own, private=gate.private))
 
@@ -156,7 +155,7 @@ def _top_down(plan: Plan, table: Table, run: Run) -> Release:
 
 
 def _read(table: Table, encoder: Encoder, machine: Machine, run: Run, tally: Tally) -> Counts:
-    """Read the private table into memory, or where that is not to hold it into files."""
+    """Read the private table into memory, or into files if it does not fit."""
     table = machine.reachable(table, encoder.wanted)
     if machine.folder is None:
         return read_encoded(table, encoder, run.options.progress, tally)
@@ -166,15 +165,15 @@ def _read(table: Table, encoder: Encoder, machine: Machine, run: Run, tally: Tal
 
 
 def _bytes_at_most(table: Table, encoder: Encoder) -> int | None:
-    """Return about how many bytes of memory a table takes at most; None where nobody knows before it is read."""
+    """Return an approximate upper bound on a table's memory in bytes; None if unknown before it is read."""
     rows = None if isinstance(table, DerivedTable) else rows_at_most(table)
     return None if rows is None else BYTES_A_WORD * (encoder.words + 1) * rows
 
 
 def _refuse_large_delta(plan: Plan, table: Table, counts: Counts) -> None:
-    """Ask about a large delta, now that a number of units is known which is the same for all neighbours.
+    """Refuse a large delta for the number of units, if that number is the same for all neighbours.
 
-    It would be published, or is public already: to refuse for it tells nothing of anyone.
+    That number is published or already public, so the refusal reveals nothing private.
     """
     if plan.reads_total:
         plan.loss.refuse_large_delta(counts.total, f"the number of units ({plan.unit.entity}), which is exact")
@@ -200,7 +199,7 @@ def _group_sizes(plan: GroupTablePlan, table: Table, run: Run) -> Release:
 def _of_regions(
     plan: GroupTablePlan | RegionalPlan, sizes: GroupSizes, gate: Gate, card: dict[str, Any], run: Run
 ) -> Release:
-    """Measure the sizes of all regions, and return them with what was measured and what is public."""
+    """Measure the sizes of all regions, and return them with the measurements and the public counts."""
     core = plan.core
     with measured_groups(core, sizes, gate, run.charge, run.options.workplace.number) as found:
         if run.options.progress is not None:
@@ -214,7 +213,7 @@ def _of_regions(
 
 
 def _sizes(plan: GroupTablePlan, table: Any, run: Run) -> GroupSizes:
-    """Read the group sizes, which must be as many as is public."""
+    """Read the group sizes; refuse them if their number differs from the public one."""
     given = isinstance(table, GroupSizes)
     sizes = table if given else group_reader(plan, run.facts.columns, run.facts.count).read(table, run.options.progress)
     if int(sizes.number.sum()) != plan.number:
@@ -255,7 +254,7 @@ def _degrees_by_region(plan: RegionalPlan, table: Table, run: Run) -> Release:
 
 
 def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, run: Run) -> Edges:
-    """Read the edges, and tell the steward what was left out of them."""
+    """Read the edges, and report omitted edges to the steward."""
     left = LeftOut()
     edges = graph.read_edges(nodes, left)
     tally = Tally(left=left)
@@ -267,7 +266,7 @@ def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, run: Run) -> Edges:
 
 
 def _cells(plan: Plan, cells: Mapping[int, Cells], run: Run) -> Measurements | None:
-    """Keep what was measured, where intervals or later estimates need it."""
+    """Keep the measurements if intervals or later estimates need them."""
     if plan.confidence is None and not run.options.keep_measurements:
         return None
     return measurements_of(plan.spine, [noise_of(level.how) for level in plan.levels], cells)
@@ -284,10 +283,10 @@ def release_groups(
     *,
     before_measuring: Charge | None = None,
 ) -> GroupRelease:
-    """Measure the private sizes once and return what may be published.
+    """Measure the private sizes once and return the public result.
 
-    `before_measuring` is called when nothing has been spent yet: it charges a ledger. The key is fresh; with one that a
-    test gives, the release says that it is not private.
+    `before_measuring` is called before anything is spent, to charge a ledger. The key is fresh; with a testing key the
+    release says that it is not private.
     """
     gate = Gate(key)
     with measured_groups(plan, sizes, gate, before_measuring, threads) as found:

@@ -1,4 +1,4 @@
-"""What a plan will cost and how accurate it will be, and what a release came to, as plain values for any edge."""
+"""Summaries of plans and releases as plain values: cost, expected accuracy, results."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from treetop.publishing.publish import Published
 
 
 def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: float | None = None) -> dict[str, Any]:
-    """Return accuracy, noise and cost of a plan file by level, and what they mean: what `treetop plan` shows.
+    """Return accuracy, noise and cost of a plan file by level, with explanations: the content of `treetop plan`.
 
-    With `total`, about how many records there are, it also says what a release would be worth.
+    If `total` (the approximate number of records) is given, also return the expected quality of a release.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     told = file.plan
@@ -57,7 +57,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
 
 
 def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dict[str, Any]:
-    """Return where the release is and what it guarantees, as plain values."""
+    """Return the folder of a release and its guarantee, as plain values."""
     release, reservation = done.release, done.reservation
     card, out = release.card, done.folder
     charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
@@ -87,6 +87,6 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
 
 
 def _rows(rows: Sequence[LevelAccuracy], parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put what to expect of tables beside what they cost, and their noise."""
+    """Join the expected accuracy of tables with their costs and noise."""
     pairs = zip(rows, parts, strict=True)
     return [{**asdict(row), "cost": part["cost"], "law": part["noise"]} for row, part in pairs]
