@@ -1,6 +1,6 @@
-"""The repair of a node whose children have bounds of their own: whole numbers, exactly optimal, in a few sweeps.
+"""Repair of one node with bounds on its children: exactly optimal whole numbers in a few sweeps.
 
-With bounds lo ≤ y ≤ hi for each child a repair has the shape that it has without (`sweep`): entries are lowered from
+With bounds lo ≤ y ≤ hi for each child a repair has the same shape as without (`sweep`): entries are lowered from
 clamp(x + up) to clamp(x − down), clamped to their bounds, in the order of x until the sum is right. Let g(t) be the sum
 of all clamp(x − t): it falls, and the water level w is the least t with g(t) ≤ c. Then
 
@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 _MOST_BITS = 8
 _FULL = np.int64(1 << 61)
-"""Sums are not added to beyond this: they are large enough to tell that they are too large."""
+"""Partial sums stop at this value, to avoid overflow."""
 
 
 @kernel
@@ -104,8 +104,8 @@ def _set_changes(state: Ints, x: Ints, lower: Ints, upper: Ints) -> None:
 def _water_level(x: Ints, lower: Ints, upper: Ints, count: Any, low: Any, high: Any, level: Any) -> tuple[Any, Any]:
     """Return the least t with g(t) ≤ count, and g there; g(low) is above the count, and g(high) is not.
 
-    Newton's method from a first guess, kept between what is known to be too low and what is not: g is piecewise linear,
-    and every fourth step halves what is left.
+    Newton's method from a first guess, safeguarded by a bracket: g is piecewise linear, and every fourth step is a
+    bisection.
     """
     there, step = np.int64(-1), 0
     while high - low > 1 or there < 0:
@@ -130,9 +130,10 @@ def _water_level(x: Ints, lower: Ints, upper: Ints, count: Any, low: Any, high: 
 
 @kernel
 def _find_threshold(state: Ints, buckets: Ints, x: Ints, lower: Ints, upper: Ints) -> None:
-    """Find the value of x at which what is needed has been lowered, and how much of it is left for those there.
+    """Find the threshold value of x at which the required sum has been lowered, and the remainder for ties.
 
-    Buckets of values hold how much these can be lowered; the one in which the need is met is divided further.
+    Each bucket of values holds the total by which its entries can be lowered. The bucket that contains the threshold is
+    subdivided.
     """
     up, down, step, need = state[at.UP], state[at.DOWN], state[at.ORDER], state[at.NEED]
     if need == 0:
@@ -163,7 +164,7 @@ def _find_threshold(state: Ints, buckets: Ints, x: Ints, lower: Ints, upper: Int
 
 @kernel
 def _settle(state: Ints, x: Ints, lower: Ints, upper: Ints, out: Ints) -> None:
-    """Write the answer: what comes before the threshold is lowered, what comes after it is not."""
+    """Write the result: entries before the threshold are lowered, those after it are not."""
     up, down, threshold, ascending = state[at.UP], state[at.DOWN], state[at.THRESHOLD], state[at.ORDER] > 0
     ties, widest, narrowest = np.int64(0), np.int64(0), np.int64(NO_BOUND)
     for i in range(len(x)):

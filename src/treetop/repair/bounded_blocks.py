@@ -1,13 +1,13 @@
-"""Two-sided repair of a block whose cells have bounds: rows are exact, columns as near as the bounds allow.
+"""Two-sided repair of a block with bounded cells: rows are exact, columns as near as the bounds allow.
 
-Of targets t the nearest real block is x_ij = clamp(t_ij + a_i + b_j), clamped to the bounds of the cell, with the sums
-of rows and columns (`two_sided` is the same without bounds). Lower bounds are taken off first, of cells, rows and
-columns, so that only room above zero is left; cells without room, such as impossible ones, cost nothing from there on.
+For targets t the nearest real block is x_ij = clamp(t_ij + a_i + b_j), clamped to the bounds of the cell, with the sums
+of rows and columns (`two_sided` is the same without bounds). Lower bounds of cells, rows and columns are subtracted
+first, so that only capacity above zero remains. Cells without capacity, such as structural zeros, then cost nothing.
 
-Bounds may leave no block with all sums. Then offsets of columns grow as far as the sweeps let them, and what decides is
-the second half: from whole rows, units are moved within rows along shortest paths from columns with too much to columns
-with too little, until there is no path. By the theorem of flows and cuts (Ford and Fulkerson 1956) the total deviation
-of columns is then the least there is, and zero wherever it can be.
+Bounds may leave no block with all sums. The column offsets then grow until the sweeps end, and the second half decides:
+from whole rows, units move within rows along shortest paths from columns with a surplus to columns with a deficit,
+until there is no path. By the max-flow min-cut theorem (Ford and Fulkerson 1956) the total deviation of columns is then
+minimal, and zero if zero is possible.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _fit(
     start: Ints, column: Ints, target: Reals, room: Ints, rows: Ints, columns: Ints, scale: float, tolerance: float,
     sweeps: int,
 ) -> Reals:  # fmt: skip
-    """Return what each cell would have before it is clamped; rows are exact, columns nearly, where they can be.
+    """Return each cell's real value before clamping; rows are exact, columns nearly exact if they can be.
 
     With the rows solved, a column's residual is the gradient of the dual, and the steps are those of `two_sided.fit`.
     """
@@ -190,7 +190,7 @@ def _add_row(
 
 @kernel
 def _whole(start: Ints, column: Ints, fitted: Reals, room: Ints, rows: Ints, width: int) -> Ints:
-    """Round every row to its sum: floors, then the largest remainders, with what columns lack so far added to them."""
+    """Round every row to its sum: floors, then the largest remainders, each plus the deficit of its column so far."""
     whole = np.zeros(len(column), np.int64)
     lacking = np.zeros(width)
     for i in range(len(rows)):

@@ -141,27 +141,27 @@ def sum_offset(values: NDArray[np.float64], total: float) -> float:
 
 MOST_STEPS = 5_000
 TOLERANCE = 1e-4
-"""How far rows may be from possible ones, in counts: well below the half that rounding looks at."""
+"""Tolerance of rows, in counts: well below 1/2, so that rounding is unaffected."""
 PULL = 3.0
-"""How strongly the two are pulled together; what is found does not depend on it."""
+"""Penalty parameter that couples the two variables; the solution does not depend on it."""
 EASE = 1.6
-"""Steps go so much further than they would, which takes fewer of them."""
+"""Over-relaxation factor of the steps, for faster convergence."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 class _Tree(NamedTuple):
-    """A tree with weights, and what the nearest point on it needs to know of them."""
+    """A tree with weights, and precomputed precisions for projecting on it."""
 
     child: Integers
     """`child[v] : child[v + 1]` are the children of node v."""
     weights: Floats
-    """The weight of every node's own measurement."""
+    """Weight of every node's own measurement."""
     precision: Floats
-    """That of its subtree's own estimate."""
+    """Precision of the estimate from the node's own subtree."""
     variance: Floats
-    """That of the sum of its children's estimates; 0 of a leaf."""
+    """Variance of the sum of the children's estimates; 0 for a leaf."""
 
     @staticmethod
     def of(tree: Tree, weights: ArrayLike | None) -> _Tree:
@@ -180,8 +180,10 @@ def _nearest(
     child: Integers, weights: Floats, precision: Floats, variance: Floats, y: Floats, z: Floats, debt: Floats,
     pull: float, total: float, x: Floats,
 ) -> None:  # fmt: skip
-    """Write the nearest point on the tree to a mean of measurements and copies: a weighted mean on the way up,
-    corrections on the way down. A total of 0 or more is what the root's last count is."""
+    """Write the nearest point on the tree to a mean of measurements and copies.
+
+    A weighted mean on the way up, corrections on the way down. A `total` of 0 or more fixes the root's last count.
+    """
     nodes, sizes = y.shape
     both = 1.0 / (1.0 + pull)
     apart = np.empty(sizes)
@@ -221,10 +223,10 @@ def relax_cumulative(
     tolerance: float = TOLERANCE,
     threads: int = 1,
 ) -> Floats:
-    """Return the real numbers nearest to an array of nodes by sizes whose sums agree and whose rows do not decrease.
+    """Return the nearest real numbers, nodes by sizes, with children that sum to parents and rows that do not decrease.
 
-    They are not negative, and the root's last is `total`; with an array, every node's last is its own. Up to the
-    tolerance, or what is left of it after the most steps.
+    They are not negative. A number as `total` fixes the root's last entry, an array every node's. The result is within
+    `tolerance`, unless `most_steps` are reached first.
 
     >>> tree = Tree.from_levels([[0, 2]])
     >>> relax_cumulative(tree, [[4, 9], [3, 1], [2, 8]], 10).round(2).tolist()
@@ -245,9 +247,9 @@ def relax_direct(
     tolerance: float = TOLERANCE,
     threads: int = 1,
 ) -> Floats:
-    """Return the real numbers, none negative, nearest to an array of nodes by sizes whose sums agree.
+    """Return the nearest non-negative real numbers, nodes by sizes, with children that sum to parents.
 
-    Those of the root sum to `total`; with an array, those of every node to its own.
+    A number as `total` fixes the sum of the root's row, an array that of every node's.
 
     >>> tree = Tree.from_levels([[0, 2]])
     >>> relax_direct(tree, [[4, 6], [3, 1], [2, 4]], [10, 5, 5]).round(2).tolist()

@@ -1,9 +1,9 @@
-"""From measurements to group sizes: the ways to make them add up, none of which sees private data.
+"""Repair of group sizes: make the measurements add up, without reading private data.
 
 Differential Privacy of Hierarchical Census Data (CP 2019), sections 5 to 8: direct sizes (M_H) or cumulative ones
 (M_c), and in each the exact nearest whole numbers (dp) or the nearest real numbers, rounded (r), which then may neither
 add up nor keep the total. A third way is not in the paper (r+dp): the nearest real numbers, then whole numbers that
-keep every sum, those of regions as well whose number of groups is known.
+keep every sum, including those of regions with a known number of groups.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 PARTS = 1 << 24
-"""So many parts one has: the 4096ths of targets, and as many parts of each, at random, that decide among equals."""
+"""Fixed-point unit of costs: 4096ths of targets, each with as many random parts that break ties."""
 _COARSE = 4096
 MOST_FAMILY_STEPS = cast(int, np.int64(60))  # a plain 60 would be a type of its own to Numba
-"""So many steps are taken towards the prices of real numbers."""
+"""Maximum number of steps towards the dual prices of the real solution."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FAR = 1 << 62
 
@@ -40,9 +40,9 @@ _FAR = 1 << 62
 def divide_families(
     child: Ints, real: Reals, number: Ints, first: int, last: int, words: NDArray[np.uint64], out: Ints
 ) -> None:
-    """Write the counts of the parts of the regions first … last − 1, whose own counts stand in `out` already.
+    """Write the counts of the children of regions first … last − 1; the regions' own counts are already in `out`.
 
-    `real` are targets by region (row) and size (column), `number` what each region has in all; below 0, anything.
+    `real` holds targets by region (row) and size (column), `number` each region's total; negative means free.
     """
     for v in range(first, last):
         start, stop = child[v], child[v + 1]
@@ -260,23 +260,22 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_STEPS = 300
-"""So many steps are taken towards the nearest real numbers; what is left is far below the noise."""
+"""Maximum number of steps towards the nearest real numbers; the remaining error is far below the noise."""
 NEAR = 0.02
-"""How near they must be, in standard deviations of the noise."""
+"""Tolerance, in standard deviations of the noise."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is public about the number of groups."""
+    """Public knowledge about the number of groups."""
 
     total: int
-    """How many there are in all."""
     high: Integers
-    """By node, a number of groups that it does not exceed."""
+    """Upper bound of the number of groups, by node."""
     ends: NDArray[np.bool_]
-    """By node, whether that is the number of its groups."""
+    """Whether that bound is the exact number of groups, by node."""
     spread: float = 1.0
-    """The least standard deviation of the noise."""
+    """Least standard deviation of the noise."""
 
     @property
     def numbers(self) -> Integers | int:
@@ -285,7 +284,7 @@ class Known:
 
     @property
     def tolerance(self) -> float:
-        """How near to the nearest is near enough: far below the noise, or below what rounding looks at."""
+        """Tolerance of the relaxation: far below the noise, or below the resolution of rounding."""
         return max(0.02, NEAR * self.spread)
 
 

@@ -1,8 +1,8 @@
 """Least squares on a measured tree: all measurements combined, upwards and downwards, each by its inverse variance.
 
 Upwards, a node's own measurement y of variance s² and the sum S of its children's estimates, of variance V, give
-z = (y/s² + S/V)/(1/s² + 1/V): the best estimate from the node's own subtree. Downwards, what the rest of the tree says
-of a parent is shared among its children by how little is known of them: x_c = z_c + (V_c/V)(x_v − S). On a tree that is
+z = (y/s² + S/V)/(1/s² + 1/V): the best estimate from the node's own subtree. Downwards, the correction
+of a parent is shared among its children by their variances: x_c = z_c + (V_c/V)(x_v − S). On a tree that is
 fixed beforehand the outcome is the best linear unbiased estimate of every node, and it adds up (Hay, Rastogi, Miklau
 and Suciu 2010, section 4, for equal fan-out and noise; the passes are those of a Kalman smoother on a tree, which also
 gives the variances).
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 LEAST_VARIANCE = 1e-200
-"""That of noise so narrow that its variance is too small for a float: weights stay finite."""
+"""Least variance that is used: the variance of very narrow noise underflows a float; this keeps weights finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,11 @@ class MeasuredLevel:
     """The nodes of one level that were measured, or are the only children of nodes that were."""
 
     parent: Ints
-    """Which node of the level above each belongs to."""
+    """Index of each node's parent in the level above."""
     value: Reals | Ints
-    """The measurements; where nothing was measured, any number."""
+    """The measurements; any number for unmeasured nodes (infinite variance)."""
     variance: Reals
-    """Their variances: zero for what is known exactly, infinite where nothing was measured."""
+    """Their variances: zero for exact values, infinite for unmeasured nodes."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -52,7 +52,7 @@ class LevelEstimates:
     value: Reals
     """The estimates."""
     variance: Reals
-    """Their variances, were the tree fixed beforehand."""
+    """Their variances, if the tree were fixed beforehand."""
 
 
 def least_squares(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
@@ -62,7 +62,7 @@ def least_squares(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
     for level, own in zip(levels[1:], up[1:], strict=True):
         above, size = found[-1], len(found[-1].value)
         total, variance = _sums(level, own, size)
-        # An only child takes all of a gap, and has its parent's variance, whatever is known of it.
+        # An only child takes all of a gap, and has its parent's variance, regardless of its own.
         only = (np.bincount(level.parent, minlength=size) == 1)[level.parent]
         own_variance = np.where(only, 1.0, own.variance)
         together = np.where(only, 1.0, variance[level.parent])
@@ -75,7 +75,7 @@ def least_squares(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
 
 
 def from_below(levels: Sequence[MeasuredLevel]) -> list[LevelEstimates]:
-    """Return, level by level, what a node's own subtree says of it."""
+    """Return, level by level, the estimate of each node from its own subtree."""
     found = [LevelEstimates(np.asarray(levels[-1].value, np.float64), levels[-1].variance)]
     for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
         size = len(level)

@@ -1,4 +1,4 @@
-"""The repairs of one node, by name: what each does, and the words that a card has for it."""
+"""The repairs of one node, by name, with their descriptions for cards."""
 
 from __future__ import annotations
 
@@ -40,18 +40,17 @@ The seed, any 64-bit word, is for treating equal measurements alike; it has made
 
 @dataclass(frozen=True)
 class NodeRepair:
-    """A way to repair a node, which travels by its name: whoever runs it has registered it, too."""
+    """A repair of one node. It is sent to workers by name, so every worker process must register it."""
 
     name: str
-    """What plans call it."""
+    """Its name in plans."""
     words: tuple[str, ...]
-    """What a card says was done to measurements; `{order}` stands for the words of the order."""
+    """Its description on cards; `{order}` stands for the words of the order."""
     function: RepairFunction = field(repr=False)
-    """The repair itself."""
     code: int | None = None
-    """The number by which the engine's kernels know it; None where they do not, and call the function a node."""
+    """Its code in the compiled kernels; None if it is a Python function that is called once a node."""
     again: bool = False
-    """Whether this is the way down only, and all counts are estimated again from all measurements after it."""
+    """Whether this repair only serves the descent, and all counts are re-estimated from all measurements after it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _registered, (self.name,)
@@ -62,9 +61,9 @@ class RepairOrder:
     """Which entries a repair lowers first."""
 
     name: Order
-    """What plans call it."""
+    """Its name in plans."""
     words: str
-    """What a card says about it."""
+    """Its description on cards."""
     code: int
     """The direction in which kernels go through the measurements: 1 up, −1 down."""
 
@@ -85,12 +84,12 @@ def chebyshev(
     lower: ArrayLike | None = None,
     upper: ArrayLike | None = None,
 ) -> NDArray[np.int64]:
-    """Return non-negative integers with sum `count` whose largest change is least (InfTDA, Algorithm 2).
+    """Return the non-negative integers with sum `count` and the least largest change (InfTDA, Algorithm 2).
 
-    Among the least, `order="ascending"` lowers small measurements first, so that fewer entries are invented, and
-    `order="descending"` large ones, so that fewer are lost. `seed`, any 64-bit word, decides among equal measurements:
-    the same arguments give the same counts. With bounds, one for all children or one for each, no child is below
-    `lower` or above `upper`.
+    Among equally good results, `order="ascending"` lowers small measurements first, so that fewer entries are invented,
+    and `order="descending"` large ones, so that fewer are lost. `seed`, any 64-bit word, breaks ties of equal
+    measurements: the same arguments give the same counts. With bounds, one for all children or one for each, no child
+    is below `lower` or above `upper`.
 
     >>> chebyshev([5, 0, 0], 2, "ascending", 1).tolist()
     [2, 0, 0]
@@ -198,7 +197,6 @@ REPAIRS: Choices[NodeRepair] = Choices(
         again=True,
     ),
 )
-"""The repairs that a plan can name."""
 
 
 def _registered(name: str) -> NodeRepair:
@@ -206,8 +204,8 @@ def _registered(name: str) -> NodeRepair:
 
 
 def register_repair(name: str, words: tuple[str, ...], function: RepairFunction) -> NodeRepair:
-    """Add a repair of one's own, any function of one node's measurements; a release checks what it returns.
+    """Register a custom repair, a function of one node's measurements; a release checks its results.
 
-    It is called once a node, with all the node's children in memory, so that it is slower than the engine's own.
+    It is called once a node, with all the node's children in memory, so it is slower than the built-in repairs.
     """
     return REPAIRS.register(NodeRepair(name, words, function))

@@ -1,7 +1,7 @@
-"""The projection on a tree: the nearest non-negative whole numbers whose children sum to their parents, exactly.
+"""Projection on a tree: the exactly nearest non-negative whole numbers with children that sum to their parents.
 
 First the nearest real numbers (`multiplier`), then the whole numbers in a window around them (`windows`), then a proof
-that there are none nearer (`certificate`). Where a window was too narrow or the proof fails, the window is widened.
+that no others are nearer (`certificate`). If a window is too narrow or the proof fails, the window is widened.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def lower_windows(
     return inside
 
 
-# The nearest point of a tree in real numbers: what each node supplies, as a function of one multiplier.
+# The nearest point of a tree in real numbers: the supply of each node as a function of one multiplier.
 
 Floats = NDArray[np.float64]
 
@@ -230,7 +230,7 @@ def _make_supply(
     child: Integers, room: Integers, weights: Integers, y: Integers, at: Floats, supplied: Floats, slope: Floats,
     scratch: Floats,
 ) -> None:  # fmt: skip
-    """Write the breakpoints of every inner node, what is supplied there, and the slope after it."""
+    """Write the breakpoints of every inner node, the supply at each, and the slope after it."""
     for v in range(len(y) - 1, -1, -1):
         if child[v] == child[v + 1]:
             continue
@@ -263,7 +263,7 @@ def _make_supply(
 
 @kernel
 def _supply(at: Floats, supplied: Floats, slope: Floats, multiplier: float) -> float:
-    """Return what is supplied for a multiplier."""
+    """Return the supply at a multiplier."""
     i = np.searchsorted(at, multiplier, side="right") - 1
     if i < 0:
         return 0.0
@@ -352,13 +352,13 @@ def descend_multipliers(
 # The certificate of a projection: no unit can be moved to lower the cost, so nothing can.
 
 NEVER = 1 << 61
-"""More than any cost: of a unit that cannot be taken because there is none."""
+"""More than any cost: the cost of removing a unit from an empty node."""
 MOST = 2 * NEVER - 1
 
 
 @kernel
 def best_exchange(add: Integers, remove: Integers) -> int:
-    """Return the least add[i] + remove[j] with i ≠ j: what it costs to move a unit between two siblings."""
+    """Return the least add[i] + remove[j] with i ≠ j: the cost of moving a unit between two siblings."""
     cheapest, least, second = -1, MOST, MOST
     for i in range(len(add)):
         if add[i] < least:
@@ -378,9 +378,9 @@ def certify(
     child: Integers, weights: Integers, y: Integers, x: Integers, out_gain: Integers, out_add: Integers,
     out_remove: Integers,
 ) -> None:  # fmt: skip
-    """Write for each copy what its best inner exchange costs, and what one unit more, or less, under its root costs.
+    """Write for each copy the cost of its best inner exchange, and of one unit more, or less, under its root.
 
-    A copy that is not made of non-negative counts with children summing to their parents has gain −1, so it fails.
+    A copy with negative counts, or with children that do not sum to their parents, has gain −1, so it fails.
     """
     nodes = y.shape[1]
     add, remove = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
@@ -410,13 +410,13 @@ def certify(
 
 
 REACH = 2
-"""The first window is from K below the nearest real number to K + 2 above: enough in every large case so far."""
+"""The first window is from K below the nearest real number to K + 2 above."""
 
 WIDEST = 1 << 14
 """A window this wide means that the relaxation is wrong, not that the window is narrow."""
 
 Total = int | NDArray[np.int64] | None
-"""Of all copies together; of each copy; or free."""
+"""The total of all copies together, of each copy, or None if it is free."""
 Integers = NDArray[np.int64]
 
 
@@ -432,9 +432,9 @@ def project_tree(
     """Return the whole numbers x ≥ 0 that minimise Σ w (x − y)² with children that sum to their parents.
 
     `measurements` y are one row of nodes or several, each a copy of the tree. `weights` are whole numbers, one a level
-    or one a node. A `total` that is a number is what the roots of all copies sum to; with an array each root has its
-    own; without one the roots are free. Among equally near answers one is drawn by words of the `key`: the same
-    arguments give the same answer, on any number of `threads`.
+    or one a node. A number as `total` fixes the sum of the roots of all copies, an array fixes each root, and None
+    leaves the roots free. Among equally near answers one is drawn by words of the `key`: the same arguments give the
+    same answer, on any number of `threads`.
 
     >>> tree = Tree.from_levels([[0, 3]])
     >>> project_tree(tree, [7, 5, 3, -4], total=8, key=Key(bytes(32))).tolist()
@@ -460,7 +460,7 @@ def project_tree(
 def relax_tree(
     tree: Tree, measurements: ArrayLike, weights: ArrayLike | None = None, total: Total = None, threads: int = 1
 ) -> NDArray[np.float64]:
-    """Return the real numbers x ≥ 0 that minimise what `project_tree` minimises over whole ones."""
+    """Return the real numbers x ≥ 0 that minimise the objective of `project_tree`."""
     y, shape = _rows(tree, measurements)
     return _relaxed(tree, y, tree.weights(weights), _total(total, len(y)), threads).reshape(shape)
 

@@ -1,8 +1,8 @@
-"""Rebalancing: pulling noisy counts towards public shares of their noisy parent. Off by default, and seldom worth it.
+"""Rebalance: pull noisy counts towards public shares of their noisy parent. Off by default, and seldom worth it.
 
-It reads noisy values only, so it costs nothing. Rebalancing by the true count, as a first attempt at graphs did, adds a
-number that depends on it and is paid for by nobody. What it gains in variance it pays in bias: counts that differ from
-the public share are pulled towards it.
+It reads noisy values only, so it costs nothing. Rebalancing by the true count would release a
+number that depends on private data, at no charge. Rebalancing trades variance for bias: it pulls counts that differ
+from the public share towards it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ class Rebalanced:
     """Counts that were pulled towards their public shares."""
 
     count: NDArray[np.int64]
-    """Non-negative whole numbers that sum to the parent."""
     weight: float
-    """How much of a measurement's distance from its share is kept: 1 is all of it, 0 is the share itself."""
+    """Factor k of a measurement's distance from its share: 1 keeps the measurement, 0 gives the share itself."""
     pulled: NDArray[np.float64]
-    """How far each count was moved towards its share: what a reader who does not believe the shares calls bias."""
+    """How far each count was moved towards its share: the bias, if the shares are wrong."""
 
 
 def rebalance(
@@ -41,8 +40,8 @@ def rebalance(
     """Return the counts of a node's children, from their measurements, the released parent and public shares.
 
     Each is p·C + k·(x − p·C) with k = τ²/(τ² + σ²): x the measurement, C the parent, p the public share (even when
-    None), σ² the variance of the noise, and τ² what the measurements vary about their shares beyond it. Then the
-    nearest whole numbers that are not negative and sum to C; `seed` decides among equally near ones.
+    None), σ² the variance of the noise, and τ² the variance of the measurements about their shares in excess of the
+    noise. These are then projected to the nearest non-negative whole numbers that sum to C; `seed` breaks ties.
 
     >>> rebalance([41, 22, 39], parent=102, variance=100, seed=1).count.tolist()
     [34, 34, 34]

@@ -1,4 +1,4 @@
-"""Sharing a node's count among its children, as whole numbers, by what least squares say of them."""
+"""Share a node's count among its children as whole numbers, by least squares."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Reals = NDArray[np.float64]
 def share_by_least_squares(
     first: Ints, value: Reals, variance: Reals, open_: NDArray[np.bool_], count: Ints, seed: int, out: Ints
 ) -> None:
-    """Share counts among children by their estimates, of which only those that are open may have some.
+    """Share counts among the open children by their estimates; the other children get none.
 
-    The gap between the count and the sum of the estimates is divided by variance, as least squares have it. The
-    rounded estimates of all children are repaired by the least largest change, small ones lowered first; then what
-    fell to children that are not open goes evenly to the others.
+    The gap between the count and the sum of the estimates is divided in proportion to variance (least squares). The
+    rounded estimates of all children are repaired by the least largest change, small ones lowered first. Counts of
+    children that are not open are then divided evenly among the others.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     for i in range(len(count)):

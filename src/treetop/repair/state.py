@@ -1,4 +1,4 @@
-"""What a repair remembers of a node: a few integers, so that kernels can hand it on."""
+"""The state of a node's repair: a few integers that kernels can pass on."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def room_of(state: NDArray[np.int64], value: int | np.int64) -> int:
 # The repair of a node by its highest measurements: mostly few are kept, and those are found without sorting.
 
 MOST = 16
-"""Up to this many different measurements looking from the top is the faster way."""
+"""Up to this many distinct measurements, a scan from the top is faster."""
 _FEW = 32
-"""So few measurements are looked at in one pass; with more, two passes that take several at a time are faster."""
+"""Up to this many measurements are scanned in one pass; above, two vectorised passes are faster."""
 
 Ints = NDArray[np.int64]
 
@@ -211,7 +211,7 @@ RANGE, BOUNDS, SEARCH, DONE = 0, 1, 2, 3
 
 LARGEST_BITS = 8
 SCRATCH_SIZE = (1 << LARGEST_BITS) + 4
-"""Buckets of the threshold search, and some for what lies outside its window."""
+"""Buckets of the threshold search, and some for values outside its window."""
 
 
 @kernel_in_place
@@ -255,7 +255,7 @@ def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
         floor, outside = state[FLOOR], np.uint64(state[BUCKETS])
         for i in range(x.size):
             # A value below the floor wraps around to a huge number, and so falls outside as well. There are several
-            # buckets for what is outside, or each addition would wait for the one before.
+            # buckets for values outside, or each addition would wait for the one before.
             bucket = min(np.uint64(x[i] - floor), outside + np.uint64(i & 3))
             scratch[bucket] += 1
     elif phase == SEARCH:
@@ -267,7 +267,7 @@ def sweep(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
 
 @kernel_in_place
 def advance(state: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
-    """Draw the conclusion of a finished sweep, and decide what the next one is for."""
+    """Conclude a finished sweep, and set up the next one."""
     phase = state[PHASE]
     if phase == RANGE:
         rise = -((state[SUM] - state[COUNT]) // state[SIZE])  # ⌈(c − Σx)/b⌉

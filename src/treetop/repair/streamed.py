@@ -1,8 +1,8 @@
-"""Two-sided repair of a block that is too large for memory: some rows of it at a time, as often as they are needed.
+"""Two-sided repair of a block that is too large for memory: reads some rows at a time, repeatedly.
 
-Only candidates, and what rows and columns sum to, are kept. The rest of the block is looked at piece by piece: once for
-the first candidates, once after every fit for cells that the offsets lift above zero, and where whole numbers find no
-path. The kernels, and so the counts, are those of blocks in memory (`two_sided`, `whole_blocks`).
+Only the candidates and the row and column sums are kept in memory. The rest of the block is read piece by piece: once
+for the first candidates, once after every fit for cells that the offsets lift above zero, and again if the whole
+numbers find no path. The kernels, and so the counts, are those of blocks in memory (`two_sided`, `whole_blocks`).
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ R = TypeVar("R")
 
 
 class Rows(Protocol):
-    """Some rows of a block, whose targets can be had as often as they are asked for."""
+    """Some rows of a block. Their targets can be requested repeatedly."""
 
     @property
     def first(self) -> int:
-        """The first of them."""
+        """Index of the first row."""
 
     @property
     def height(self) -> int:
-        """How many they are."""
+        """Number of rows."""
 
     def opened(self) -> tuple[Reals, Marks]:
         """Return the targets of all their cells, and which are the first candidates."""
 
     def targets(self) -> Reals:
-        """Return the targets of those that are not; nobody reads what it has for the others."""
+        """Return the targets of the likely cells that are no candidates; the other values are undefined."""
 
 
 class Each(Protocol):
     """Applies a function, anywhere: it is pure, and yields its results in order."""
 
     def __call__(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task."""
+        """Yield the function's result for each task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,8 @@ class Candidates:
     """Cells of a block that may be above zero, row by row."""
 
     cell: Ints
-    """Where they stand in the whole block."""
+    """Their positions in the whole block."""
     target: Reals
-    """Their targets."""
 
     def joined(self, cell: Ints, target: Reals) -> Candidates:
         """Return them with others, which may come twice."""
@@ -74,7 +73,7 @@ class Candidates:
         return Candidates(cells, np.concatenate([self.target, target])[which])
 
     def by_row(self, rows: Ints, columns: Ints, spare: int) -> tuple[Ints, Ints, Reals]:
-        """Return what `candidates` of a block in memory returns: the spare row comes last."""
+        """Return the same as `candidates` for a block in memory; the spare row comes last."""
         height, width = len(rows), len(columns)
         start = np.searchsorted(self.cell, np.arange(height + 2) * width)
         column, target = self.cell % width, self.target.copy()
@@ -115,7 +114,7 @@ def repair_streamed(
 def round_streamed(
     pieces: Sequence[Rows], found: Candidates, fitted: Reals, rows: Ints, columns: Ints, spare: int
 ) -> tuple[Ints, Ints]:
-    """Return cells and whole numbers near to what was fitted for candidates, with all sums exact."""
+    """Return cells and whole numbers near the fitted values of the candidates, with all sums exact."""
     start, column, _ = found.by_row(rows, columns, spare)
     whole = whole_rows(start, column, fitted, rows, spare, len(columns))
     while not balance(start, column, fitted, columns, whole):

@@ -1,4 +1,4 @@
-"""A public tree as a few arrays of integers: what a repair of all its levels at once needs to know of it."""
+"""A public tree as integer arrays, for repairs of all its levels at once."""
 
 from __future__ import annotations
 

@@ -33,15 +33,15 @@ Reals = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
 TOLERANCE = 0.01
-"""A fit ends when no column is off by more: what is left is for the whole numbers."""
+"""A fit ends when no column is off by more; rounding to whole numbers corrects the rest."""
 MOST_SWEEPS = cast(int, np.int64(60))  # to Numba a plain 60 is a type of its own, with a variant of each kernel
-"""So many steps at a time, before all other cells are looked at."""
+"""Maximum number of sweeps before all other cells are checked again."""
 MOST_ROUNDS = cast(int, np.int64(30))
-"""So often candidates are added to; what is still not optimal then is made exact by moves of units all the same."""
+"""Maximum number of rounds that add candidates; after that, moving units still makes all sums exact."""
 NOBODY, COVERED = -1, -2
-"""No row has the highest target of a column yet; it has candidates, so that nobody asks."""
+"""Column markers: no row has the highest target yet; the column already has candidates."""
 _FIRST_IN_TURNS = 3
-"""The first round in which rows and columns may be solved in turns."""
+"""First round in which rows and columns may be solved in turns."""
 _MOST_NEWTON = 60
 
 
@@ -69,7 +69,7 @@ def fit_block(
     target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float, sweeps: int,
     rounds: int,
 ) -> tuple[Ints, Ints, Reals]:  # fmt: skip
-    """Return the nearest real block: where each row's candidates start, their columns, and what they have.
+    """Return the nearest real block: the start of each row's candidates, their columns, and their values.
 
     All other cells are zero. The spare row comes last.
     """
@@ -203,7 +203,7 @@ def fit_in_turns(
 
 @kernel
 def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals) -> None:
-    """Write over the targets of candidates what they have."""
+    """Replace the targets of candidates by their fitted values."""
     own = np.empty(len(b))
     for i in range(len(start) - 1):
         if start[i] < start[i + 1]:  # once more, since candidates may have come, and columns have moved
@@ -222,9 +222,9 @@ def _solve_rows(
     start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals, own: Reals, total: Reals,
     curved: Reals,
 ) -> None:  # fmt: skip
-    """Find the offsets of rows, and write what cells above zero sum to by column, and how much these would give.
+    """Find the offsets of rows; write the sum of positive cells by column, and its derivative in the offsets.
 
-    `own` is room for the cells of a row.
+    `own` is scratch memory for the cells of a row.
     """
     total[:] = 0.0
     curved[:] = 0.0
@@ -251,7 +251,7 @@ def _solve_rows(
 def _offset(
     target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals
 ) -> float:
-    """Return the offset with which a row sums to its count; `own` is room for what its cells have without it."""
+    """Return the offset with which a row sums to its count; `own` is scratch memory for its values without offset."""
     first, size = U(start), U(stop - start)
     for k in range(size):
         own[k] = target[first + k] + b[U(column[first + k])]

@@ -1,7 +1,7 @@
-"""Whole numbers for a block whose nearest real counts are known, with the sums of all rows and columns exact.
+"""Round a block's real counts to whole numbers, with exact sums of all rows and columns.
 
-Floors, and in every row the largest remainders, with what its columns lack so far added to them; then units are moved
-within rows along the shortest paths from columns with too much to columns with too little. The polytope of a block is
+Floors, and in every row the largest remainders, each plus the deficit of its column so far; then units are moved within
+rows along the shortest paths from columns with a surplus to columns with a deficit. The polytope of a block is
 integral, and all cells are allowed: rows and columns come out exact.
 """
 
@@ -19,7 +19,7 @@ Reals = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
 _FEW = 8
-"""A column that lacks more than so many units after all moves gets several cells at once."""
+"""A column with a larger deficit after all moves gets several cells at once."""
 _SHORT = 15
 """Up to this many indices are sorted by insertion, as in Numba's `argsort`."""
 
@@ -29,9 +29,9 @@ def round_block(
     target: Reals, likely: Marks, start: Ints, column: Ints, fitted: Reals, rows: Ints, columns: Ints, spare: int,
     out: Ints,
 ) -> None:  # fmt: skip
-    """Write whole numbers near to what was fitted for candidates, with the sums of rows and columns exact.
+    """Write whole numbers near the fitted values of candidates, with the sums of rows and columns exact.
 
-    Where no path through candidates is left, the cell with the highest target that joins two columns becomes one.
+    If no path through candidates is left, the cell with the highest target that joins two columns becomes a candidate.
     """
     total, width = columns.sum(), len(columns)
     if rows.sum() + spare != total:
@@ -77,7 +77,7 @@ def candidates(
 
 @kernel
 def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
-    """Round every row to its sum: floors, then the largest remainders, with what columns lack so far added to them."""
+    """Round every row to its sum: floors, then the largest remainders, each plus the deficit of its column so far."""
     whole = np.zeros(len(column), np.int64)
     lacking, against, order = np.zeros(width), np.empty(width), np.empty(width, np.int64)
     pending = np.empty(128, np.int64)
@@ -110,8 +110,8 @@ def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int,
 def _sort_indices(values: Reals, size: int, order: Ints, pending: Ints) -> None:
     """Write the indices of the first `size` values, sorted by value; `pending` is scratch memory for 64 ranges.
 
-    Equal values come in the order of Numba's `np.argsort`, whose quicksort this is. Compiling that one took an eighth
-    of the first run.
+    This is the quicksort of Numba's `np.argsort`, with the same order of equal values. It compiles faster: Numba's took
+    an eighth of the first run.
     """
     for k in range(size):
         order[k] = k
@@ -298,7 +298,7 @@ def _join(target: Reals, likely: Marks, start: Ints, column: Ints, columns: Ints
 
 @kernel
 def wanting(start: Ints, column: Ints, columns: Ints, whole: Ints) -> tuple[Ints, Ints]:
-    """Return what every column lacks, and how much every row has in columns with too much."""
+    """Return the deficit of every column, and the units that every row has in columns with a surplus."""
     lacking, given = columns.copy(), np.zeros(len(start) - 1, np.int64)
     for k in range(len(column)):
         lacking[column[k]] -= whole[k]
@@ -313,10 +313,10 @@ def wanting(start: Ints, column: Ints, columns: Ints, whole: Ints) -> tuple[Ints
 def join_rows(
     target: Reals, likely: Marks, given: Ints, lacking: Ints, first: int, left: Ints, best_row: Ints, best: Reals
 ) -> None:
-    """Look for new candidates in rows that can give something, from the row `first` on.
+    """Look for new candidates in rows with spare units, from the row `first` on.
 
-    For each column that lacks something the likeliest cell is written down, and others are made candidates at once as
-    long as the rows so far cannot give what is left.
+    For each column with a deficit the likeliest cell is written down. Others become candidates at once as long as the
+    rows so far cannot cover the remaining deficit.
     """
     width = len(lacking)
     for i in range(len(given)):
