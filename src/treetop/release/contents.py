@@ -1,4 +1,4 @@
-"""The contents of a release: the leaves, what was left above them, the card, and what was measured."""
+"""The contents of a release: the leaves, remainders at coarser nodes, the card and the measurements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from treetop.release.tree import ReleasedTree
 @deferring("nodes", "count", "evidence")
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a release holds, and a folder keeps of it."""
+    """The contents of a release, in memory or in its folder."""
 
     spine: Spine
     nodes: NDArray[np.int32] = field(repr=False)
@@ -37,7 +37,7 @@ class Contents:
     card: dict[str, Any] = field(repr=False)
     plan_toml: str | None = field(default=None, repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
-    """What was measured, for intervals; None if the plan has them off."""
+    """Kept measurements, for intervals; None if the plan has intervals off."""
     left: Remainders | None = field(default=None, repr=False)
     """Counts left at coarser nodes; None if the plan names every count to the leaves."""
     all_measured: Measurements | None = field(default=None, repr=False)
@@ -71,7 +71,7 @@ class Contents:
 
     @property
     def confidence(self) -> float | None:
-        """The confidence of its intervals; None where they are off."""
+        """Confidence of the intervals; None if they are off."""
         off = self.card.get("plan", {}).get("confidence", True) is None
         none = self.shards.evidence is None and self.all_measured is None
         return None if none or off else float(self.card["accuracy"]["confidence"])
@@ -99,14 +99,14 @@ class Contents:
 
     @cached_property
     def measured(self) -> Measured:
-        """What was measured, as far as it was kept."""
+        """The kept measurements beside the released tree."""
         if self.evidence is None:
             raise ReleaseError(NO_MEASUREMENTS)
         return Measured(self.tree, self.evidence, self.all_measured, self.selective, self.facts)
 
     @cached_property
     def cells(self) -> MeasuredCells | None:
-        """What was measured of group sizes or degrees, as far as it was kept; None for other counts."""
+        """The kept measurements of group sizes or degrees; None for other counts."""
         plan = self.card.get("plan", {})
         told = plan.get("degrees") or plan.get("groups")
         if told is None or self.all_measured is None:

@@ -23,12 +23,12 @@ from treetop.release.selection import Selection
 Ints = NDArray[np.int64]
 OfDegrees: TypeAlias = Literal["cumulative", "mean-degree", "quantiles", "share-above"]
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
-"""The quantiles that are told."""
+"""Default quantiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class DegreeTables:
-    """What released degrees say of people; degrees above the largest count as that one.
+    """Tables of people by degree; degrees above the largest count as that one.
 
     Bounds are of the graph as it is. If edges were left out before counting, true degrees may be higher, and only the
     bounds that still hold are kept: `lower` is 0 for people of at most a degree, and `upper` null or 1 elsewhere.
@@ -42,7 +42,7 @@ class DegreeTables:
 
     @staticmethod
     def of(selected: Contents | Selection) -> DegreeTables:
-        """Take a whole release: what is selected by degree has no distribution of its own."""
+        """Make the tables of a whole release; a selection by degree has no distribution of its own and is refused."""
         if isinstance(selected, Selection):
             if selected.conditions:
                 raise QueryError("a table that is derived from degrees is of all of them: name a level of the place")
@@ -73,7 +73,7 @@ class DegreeTables:
         return "projected" in counted or "limit" in counted
 
     def note(self, what: OfDegrees) -> str | None:
-        """Say what a table leaves open; None where it leaves nothing."""
+        """Return the limitation of a table; None if it has none."""
         if what == "mean-degree":
             return "The true mean is at least this: its upper end is open."
         if what == "quantiles":
@@ -83,7 +83,7 @@ class DegreeTables:
     def cumulative(
         self, level: str | None = None, confidence: float | None = None, *, as_stated: bool = True
     ) -> pa.Table:
-        """Return how many people have at most each degree, with the bounds of it where the release has intervals.
+        """Return how many people have at most each degree, with bounds if the release has intervals.
 
         Without `as_stated` the bounds are those of the graph after edges were left out.
         """
@@ -118,10 +118,9 @@ class DegreeTables:
     ) -> pa.Table:
         """Return, by shares of the people, the least degree that so many have or stay below, with its bounds.
 
-        Those take no more risk than one cumulative count has: the quantile q is below the lower bound only where the
-        upper bound of the people of degree q or less is too low, and above the upper bound only where the lower bound
-        of those of degree q − 1 or less is too high. An upper bound that is the largest degree is null: that class is
-        open.
+        Those take no more risk than one cumulative count has: the quantile q is below the lower bound only if the upper
+        bound of the people of degree q or less is too low, and above the upper bound only if the lower bound of those
+        of degree q − 1 or less is too high. An upper bound that is the largest degree is null: that class is open.
         """
         if not all(0 < share < 1 for share in shares):
             raise QueryError("a quantile is by a share of the people between 0 and 1")
@@ -155,7 +154,7 @@ class DegreeTables:
         return pa.table(columns)
 
     def _sure(self, confidence: float | None) -> float | None:
-        """Return the confidence of bounds, where there are any."""
+        """Return the confidence of bounds; None if there are none."""
         if self.release.cells is None or self.release.confidence is None:
             if confidence is not None:
                 raise QueryError("this release has no intervals: its plan has them off; leave the confidence out")
@@ -227,14 +226,14 @@ def _passed(below: Ints, people: int, shares: Sequence[float]) -> list[int]:
 # A picture of released degrees: the share of people with more edges than each degree, with its noise interval.
 
 MOST_PANELS = 12
-"""More places than these are not told apart on one page."""
+"""A page tells at most this many places apart."""
 
 
 def draw_degrees(tables: DegreeTables, file: Path, level: str | None = None, confidence: float | None = None) -> None:
     """Draw the people who have more edges than each degree, of the whole graph or of every place of a level.
 
-    The tail is what a cumulative distribution hides at its top: both axes are logarithmic, and a share of zero is not
-    drawn. Only what is released is shown, and nothing of the truth.
+    A cumulative distribution hides the tail: here both axes are logarithmic, and a share of zero is not
+    drawn. The plot shows released counts only.
     """
     rows = tables.cumulative(level, confidence, as_stated=False).to_pylist()
     places: dict[str, list[dict[str, int]]] = {}

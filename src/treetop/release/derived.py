@@ -44,7 +44,7 @@ class _Places(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupTables:
-    """What released group sizes say about places; groups above the largest size count as that size."""
+    """Tables of places that follow from released group sizes; groups above the largest size count as that size."""
 
     release: Contents | Selection
 
@@ -97,7 +97,7 @@ class GroupTables:
         return _named(level, places.codes, "people", pa.array(places.number @ self._size), bounds)
 
     def mean_size(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
-        """Return the least mean size of the groups in which anybody is; null where there is none.
+        """Return the least mean size of non-empty groups; null if there are none.
 
         A group above the largest size counts with that size only, so `upper` is null.
         """
@@ -111,7 +111,7 @@ class GroupTables:
         return _named(level, places.codes, "mean_size", means, bounds)
 
     def share_of_one(self, level: str | None = None, confidence: float | None = None) -> pa.Table:
-        """Return the share of groups of size one among those in which anybody is; null where there is none."""
+        """Return the share of groups of size one among non-empty groups; null if there are none."""
         if len(self._size) == 2:
             raise QueryError("sizes of 1 and more are counted together here: which groups have one is not known")
         places = self._sizes(level)
@@ -124,13 +124,13 @@ class GroupTables:
         return _named(level, places.codes, "share_of_one", shares, bounds)
 
     def note(self, what: Derived) -> str | None:
-        """Say what a table leaves open; None where it leaves nothing."""
+        """Return the limitation of a table; None if it has none."""
         if what not in ("people", "mean-size"):
             return None
         return "The true number is at least this: its upper end is open."
 
     def why_no_interval(self, level: str | None = None) -> str | None:
-        """Say why the tables of a level have no bounds although the release has intervals; None if they have them."""
+        """Return the reason that a level's tables lack bounds although the release has intervals; else None."""
         if self._sizes(level).whole or self._confidence(None, None) is None:
             return None
         return (
@@ -194,7 +194,7 @@ class GroupTables:
 
     @property
     def _asked(self) -> Mapping[int, Range]:
-        """The leaves that are asked for, by attribute, if not all."""
+        """The selected leaves by attribute; attributes with all leaves are left out."""
         return self.release.ranges if isinstance(self.release, Selection) else {}
 
     @property
@@ -223,13 +223,13 @@ class GroupTables:
 
 
 def labels_of(tree: Hierarchy) -> pa.StringArray:
-    """Return what people read of the leaves of a tree: names, and the codes of those that have none."""
+    """Return the labels of a tree's leaves: their names, or their codes if they have none."""
     own = tree.names.get(tree.levels[-1])
     return tree.codes[-1] if own is None else pc.coalesce(own, tree.codes[-1])
 
 
 def _open_above(lower: NDArray[Any]) -> tuple[NDArray[Any], pa.Array]:
-    """Return bounds of which the upper one is not known."""
+    """Return bounds with an unknown upper end."""
     return lower, pa.nulls(len(lower), pa.from_numpy_dtype(lower.dtype))
 
 
@@ -269,7 +269,7 @@ class GroupRelease:
 
     @property
     def warning(self) -> str | None:
-        """What must be said of a release that is not private; None for one that is."""
+        """Warning for a release that is not private; None for a private one."""
         return None if self.private else WARNING
 
     def level(self, name: str) -> NDArray[np.int64]:

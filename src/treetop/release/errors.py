@@ -1,4 +1,4 @@
-"""How far released counts are from the truth, level by level: for the steward, since private data tell it."""
+"""How far released counts are from the truth, level by level: computed from private data, for the steward only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from treetop.release.contents import Contents
 from treetop.release.tree import spans
 
 SIZES = ((0, 0), (1, 4), (5, 10), (11, 24), (25, 99), (100, None))
-"""The classes of true counts for which the bias is told apart."""
+"""Classes of true counts for the bias."""
 
 Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
@@ -80,8 +80,8 @@ class LevelErrors:
 def measure_errors(release: Contents, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
     """Compare a release with the true counts of the same spine, at the total and at every level.
 
-    What was left unresolved at a node counts there and above, and is in no node further down. So many records were
-    `dropped` from the truth: they belong to the total, and are lost at every level.
+    A remainder at a node counts there and above, and is in no node further down. `dropped` is the number of records
+    left out of the truth: they belong to the total, and are lost at every level.
     """
     return errors_of(release.spine, pack(release.spine, release.nodes), release.count, truth, release.left, dropped)
 
@@ -97,8 +97,8 @@ def errors_of(
     """Compare any values of the leaves with the true counts of the same spine, at the total and at every level.
 
     `values` may be negative or fractions; a leaf that is not there is zero. The count of a coarser node is the sum of
-    its leaves, on both sides, and of what was `left` at it or below. What was `dropped` from the truth stands in no
-    node but the total, and is lost everywhere else.
+    its leaves, on both sides, and of the remainders (`left`) at it or below. `dropped` records are in the true total
+    only, and are lost at every level below.
     """
     left = left if left is not None else Remainders.join([], len(spine.attributes))
     whole = values.sum() + left.count.sum()
@@ -224,7 +224,7 @@ def compared(
 
 
 def _share(part: np.number | int, whole: np.number | int) -> float:
-    """Return a part of the whole; of nothing it is none."""
+    """Return a part divided by the whole; 0 if the whole is 0."""
     return float(part) / float(whole) if whole else 0.0
 
 
@@ -287,7 +287,7 @@ def _compared(
 
 
 def _sums(spine: Spine, margin: Margin, leaf: Sequence[NDArray[np.int64]], values: Values) -> Values:
-    """Return what values of leaves add up to in every cell."""
+    """Return the sums of the leaves' values in every cell."""
     cell = cells_of(spine.trees, margin.depths, [len(tree.levels) for tree in spine.trees], np.asarray(leaf))
     sums: Values = np.zeros(margin.nodes, values.dtype)  # type: ignore[assignment]
     np.add.at(sums, cell, values)

@@ -1,4 +1,4 @@
-"""The margins of a release: what was measured of tables beside the spine, what is kept of it, and its intervals."""
+"""The margins of a release: measurements of tables beside the spine, their released counts and intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MarginTable:
     margin: Margin
     law: Law
     count: Ints = field(repr=False)
-    """Released counts: what the leaves add up to, with what is unresolved."""
+    """Released counts: the sums of the leaves, with remainders."""
     measured: Ints = field(repr=False)
     exact: bool = True
     """Whether the leaves add up to the counts exactly; margins that cross agree as nearly as they can."""
@@ -46,11 +46,11 @@ class MarginTable:
 
     @property
     def left_over(self) -> Ints:
-        """By how much each count is off what was measured."""
+        """Difference of each count from its measurement."""
         return self.count - self.measured
 
     def under(self, tree: ReleasedTree) -> MarginTable:
-        """Return it as it is with some leaves: one that they agree with nearly has what they add up to."""
+        """Return the margin with the counts of other leaves, if it agrees with them only nearly; else unchanged."""
         return self if self.exact else replace(self, count=self.sums(tree))
 
     def intervals(self, confidence: float) -> tuple[Ints, Ints]:
@@ -65,7 +65,7 @@ class MarginTable:
         return _cells(boxes.spine, self.margin, boxes.leaf)
 
     def leaves(self, spine: Spine) -> Ints:
-        """Return, for each attribute (row) and cell (column), the first leaf; 0 where it is summed over."""
+        """Return, for each attribute (row) and cell (column), the first leaf; 0 if it is summed over."""
         leaf, cell = np.zeros((len(spine.trees), self.margin.nodes), np.int64), np.arange(self.margin.nodes)
         for attribute in reversed(self.margin.attributes):
             tree, depth = spine.trees[attribute], self.margin.depths[attribute]
@@ -74,7 +74,7 @@ class MarginTable:
         return leaf
 
     def sums(self, tree: ReleasedTree) -> Ints:
-        """Return what the released leaves add up to in every cell."""
+        """Return the sums of the released leaves in every cell."""
         sums = np.zeros(self.margin.nodes, np.int64)
         for run in runs(len(tree.count)):
             np.add.at(sums, _cells(tree.spine, self.margin, tree.nodes[:, run]), tree.count[run])
@@ -89,7 +89,7 @@ def tables_of(
     margins: Sequence[Margin], laws: Sequence[Law], kept: ConsistentMarginals | None, leaves: ReleasedTree,
     facts: PublicFacts | None = None,
 ) -> tuple[MarginTable, ...]:  # fmt: skip
-    """Return the margins of a release; of one that the counts agree with nearly, what the leaves add up to."""
+    """Return the margins of a release; one that the counts agree with only nearly has the sums of the leaves."""
     found = []
     for margin, law, exact in zip(margins, laws, agreed_margins(leaves.spine, margins, facts), strict=True):
         assert kept is not None
@@ -100,7 +100,7 @@ def tables_of(
 
 
 def _known(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Ints, Ints] | None:
-    """Return what facts say of the cells of a margin."""
+    """Return the bounds of a margin's cells by public facts; None if there are none."""
     return (
         None
         if facts is None
@@ -146,7 +146,7 @@ def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
 
 
 def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float | None) -> pa.Table:
-    """Return one row per cell: the margin, its codes (null where summed over), the count, and what was measured.
+    """Return one row per cell: the margin, its codes (null if summed over), the count and the measurement.
 
     The names of the columns are those of other tables, which no attribute can have.
     """
@@ -167,7 +167,7 @@ def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float
 def read_margins(
     path: Path, spine: Spine, told: Sequence[tuple[str, Law]], facts: PublicFacts | None = None
 ) -> tuple[MarginTable, ...]:
-    """Read what `margins_table` wrote, of margins with these names and noises."""
+    """Read the table of `margins_table`, of margins with these names and noises."""
     margins = margins_of(spine, [name for name, _ in told])
     table = read_table(path)
     sizes = [margin.nodes for margin in margins]

@@ -1,4 +1,4 @@
-"""What was measured, beside what was released of it: where intervals and estimates come from."""
+"""The measurements beside the released counts: intervals and estimates come from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from treetop.release.tree import ReleasedTree
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The measurements of a release, as far as they were kept, and the released tree that they are about."""
+    """The kept measurements of a release, and the released tree that they are about."""
 
     tree: ReleasedTree
     evidence: Evidence
@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def root(self) -> int:
-        """What was measured of the total, or the public total."""
+        """The measured or the public total."""
         return self.tree.total if self.evidence.total is None else self.evidence.total
 
     @cached_property
@@ -43,11 +43,11 @@ class Measured:
 
     @cached_property
     def descent(self) -> Measured:
-        """What the intervals of sums come from: the tree as it was measured, whatever is released of it."""
+        """The source of the intervals of sums: the tree as it was measured."""
         return self if self.apart is None else Measured(*descended(self.tree, self.apart))
 
     def named_margin(self, index: int, confidence: float) -> int | None:
-        """Return how far what was measured at a level, or last above it, may be off where it was named by it."""
+        """Return the noise quantile of the measurements that named a level's nodes: its own or the last above."""
         level = max((at for at in range(index + 1) if self.evidence.laws[at] is not None), default=0)
         risk = named_risks(self.tree, risk_of(confidence))[index]
         return None if (law := self.evidence.laws[level]) is None else law.margin(risk)
@@ -61,7 +61,7 @@ class Measured:
         return self._intervals[confidence]
 
     def _within_facts(self, found: Sequence[LevelIntervals]) -> Iterator[LevelIntervals]:
-        """Yield intervals without what facts rule out: they are narrower, and hold no less often."""
+        """Yield intervals narrowed by public facts; they hold no less often."""
         assert self.facts is not None
         for index, own in enumerate(found):
             known = self.facts.around(self.tree.spine.depths(index), self.tree.at(index).nodes)

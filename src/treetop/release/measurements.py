@@ -1,4 +1,4 @@
-"""Measurements: what was measured, node by node. All of it is noisy, hence public; it opens with one call.
+"""Measurements, node by node. All of them are noisy, hence public.
 
 Kept on request in full, and always at levels whose public nodes are few: sums over many nodes take their intervals from
 them, and better estimates can be made of them at any time, at no cost in privacy.
@@ -59,9 +59,9 @@ class Measurements:
 
     @staticmethod
     def of(tree: ReleasedTree, evidence: Evidence, down_to: int | None = None) -> Measurements:
-        """Say of which nodes the measurements are that were kept in a descent to this tree.
+        """Match the measurements that a descent to this tree has kept with their nodes.
 
-        Where the tree ends at a level above the leaves, those of the children of its last nodes are there too.
+        If the tree ends at a level above the leaves, those of the children of its last nodes are there too.
         """
         levels: list[LevelMeasurements | None] = []
         for level, seen in zip(tree.spine.levels, evidence.levels, strict=down_to is None):
@@ -102,7 +102,7 @@ class Measurements:
 
     @staticmethod
     def from_table(table: pa.Table, spine: Spine, laws: Sequence[Law | None]) -> Measurements:
-        """Read what `table` wrote."""
+        """Read the measurements from such a table."""
         index = whole_numbers(table, "level")
         bounds = np.searchsorted(index, np.arange(len(spine.levels) + 2))
         if not (index[1:] >= index[:-1]).all() or bounds[0] != 0 or bounds[-1] != len(index) or bounds[1] > 1:

@@ -28,7 +28,7 @@ class Release(Contents):
 
     @staticmethod
     def of(contents: Contents) -> Release:
-        """Make a release of what a folder holds."""
+        """Make a release from its contents."""
         return Release(**{one.name: contents.__dict__[one.name] for one in fields(Contents)})
 
     @staticmethod
@@ -52,10 +52,10 @@ class Release(Contents):
             self.reservation.complete(card_sha256)
 
     def where(self, **codes: str) -> Selection:
-        """Return what matches a combination of codes, each of any level: it answers the same questions.
+        """Select by a combination of codes, each of any level; a selection answers the same questions.
 
-        `where(origin="Veneto").by("destination.province")`; where a code stands at several levels, name the one
-        that is meant: `where(**{"destination.province": "Milano"})`.
+        `where(origin="Veneto").by("destination.province")`; if a code stands at several levels, name the level:
+        `where(**{"destination.province": "Milano"})`.
         """
         return Selection(self).where(**codes)
 
@@ -80,10 +80,10 @@ class Release(Contents):
 
         `release.by("origin.region")` leaves the destination out; the columns are named as asked. A short name,
         `"region"`, stands for that level of every attribute which has one. Rows are in the order in which the codes
-        were listed. What is unresolved at one of the levels is in no row, unless a margin has counted such rows: then
-        these are its own counts. Where the release has intervals, each row has `lower` and `upper`, at the confidence
-        of the plan or at another; not in tables of more than 100,000 rows. With `names`, the names of codes stand
-        beside them, where the release has any.
+        were listed. Remainders at one of the levels are in no row, unless a margin has counted such rows: then these
+        are its own counts. If the release has intervals, each row has `lower` and `upper`, at the confidence of the
+        plan or at another; not in tables of more than 100,000 rows. With `names`, the names of codes stand beside them,
+        if the release has any.
         """
         return Selection(self).by(*levels, intervals=intervals, confidence=confidence, names=names)
 
@@ -91,28 +91,28 @@ class Release(Contents):
         """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
 
         There is one column for each attribute that is refined by then, named after it, and `count`; with intervals
-        `lower` and `upper` as well. What is unresolved above the level is in no row.
+        `lower` and `upper` as well. Remainders above the level are in no row.
         """
         return Selection(self).table(level)
 
     def batches(self, level: str | None = None) -> Iterator[pa.Table]:
-        """Yield what `table` returns some rows at a time: of a release in parts, one part after the other."""
+        """Yield the rows of `table`, some at a time: of a release in parts, one part after the other."""
         return Selection(self).batches(level)
 
     def records(self) -> pa.Table:
         """Return synthetic records, one row per unit of count, with dictionary-coded columns.
 
-        What is unresolved belongs to no leaf, and has no record.
+        Remainders belong to no leaf, and have no records.
         """
         return Selection(self).records()
 
     def unresolved(self) -> pa.Table:
-        """Return what was left at coarser nodes: its level, the node's codes (null where not refined) and the count."""
+        """Return the remainders at coarser nodes: level, the node's codes (null if not refined) and count."""
         return unresolved_table(self)
 
     @property
     def measurements(self) -> Measurements:
-        """What was measured, node by node, as far as it was kept."""
+        """The kept measurements, node by node."""
         return self.shards.measurements
 
     @property
@@ -127,10 +127,10 @@ class Release(Contents):
     def estimates(self, level: str | None = None) -> pa.Table:
         """Return the least-squares estimates of all measured nodes of a level (leaves when None), in spine order.
 
-        Those of a margin are named with that word: `estimates("margin origin.state")` has a row for every cell.
-        There is one column for each attribute that is refined by then, `estimate`, which may be negative, `sd`, its
-        standard deviation, and `count`, the released one, 0 where it is not released. It needs all measurements
-        (`keep_measurements`), and costs no privacy. Where public facts are kept, estimates are within what they say.
+        Those of a margin are named with that word: `estimates("margin origin.state")` has a row for every cell. There
+        is one column for each attribute that is refined by then, `estimate`, which may be negative, `sd`, its standard
+        deviation, and `count`, the released one, 0 if it is not released. It needs all measurements
+        (`keep_measurements`), and costs no privacy. Estimates keep within public facts.
         """
         if level is not None and level.startswith(MARGIN):
             return margin_estimates_table(self, level)
@@ -151,7 +151,7 @@ class Release(Contents):
 
 
 def reestimate(folder: str | Path, out: str | Path, *, force: bool = False) -> Release:
-    """Write what `Release.reestimated` gives to a new folder, with the levels and coordinates that the old one has."""
+    """Write the release of `Release.reestimated` to a new folder, with the levels and coordinates of the old one."""
     old, new = Path(folder), Path(out)
     if resolved(new) == resolved(old):
         raise ReleaseError(f"{new} is the release itself, and is never replaced by another: name a new folder")

@@ -1,4 +1,4 @@
-"""One run of a plan on private counts: the descent measures them, and all that comes after is post-processing."""
+"""One run of a plan on private counts: the descent measures them, and all later steps are post-processing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_plan(
     executor: Executor | None = None,
     scratch: Path | None = None,
 ) -> Release:
-    """Descend once, and return the release with what it needs for intervals, remainders and later estimates."""
+    """Descend once, and return the release with the measurements for intervals, remainders and later estimates."""
     again = REPAIRS[plan.repair].again
     # Intervals of sums need all measurements, so that those of a release with intervals are always kept.
     evidence = keep_measurements or plan.confidence is not None

@@ -1,4 +1,4 @@
-"""A selection: what of a release matches some codes, and the questions that it answers."""
+"""A selection: the part of a release that matches some codes, and its queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_ROWS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What matches a combination of codes; all of a release where there are none."""
+    """The part of a release that matches some codes; all of it if there are none."""
 
     whole: Contents
     conditions: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class Selection:
 
     @property
     def confidence(self) -> float | None:
-        """The confidence of the intervals of its sums; None where the release has none."""
+        """Confidence of the intervals of its sums; None if the release has none."""
         return self.whole.confidence
 
     @cached_property
     def tree(self) -> ReleasedTree:
-        """The selected leaves, and what is unresolved at nodes that belong to the selection with all they have."""
+        """The selected leaves, and the remainders at nodes that belong to the selection entirely."""
         return self.whole.shards.within(self.ranges) if self.ranges else self.whole.tree
 
     @property
@@ -75,7 +75,7 @@ class Selection:
 
     @property
     def total(self) -> int:
-        """The sum of all counts, unresolved ones included where all of their node is selected, or a margin tells."""
+        """The sum of all counts, with remainders of nodes that are selected entirely, or as a margin has counted it."""
         return self.whole.shards.total_within(self.ranges) if self._own_count is None else self._own_count
 
     @property
@@ -90,9 +90,9 @@ class Selection:
 
     @property
     def partly_unresolved(self) -> int:
-        """How much is unresolved at nodes that are only in part what was selected: it may belong here.
+        """The remainders at nodes that are selected only in part: these counts may belong here.
 
-        Nothing where a margin has counted the selection: its count has all that belongs here.
+        0 if a margin has counted the selection, since its count is complete.
         """
         left = self.whole.left
         if left is None or not self.ranges or self._own_count is not None:
@@ -101,7 +101,7 @@ class Selection:
         return int(left.count[meets & ~within].sum())
 
     def where(self, **codes: str) -> Selection:
-        """Return what matches these codes as well, each of any level."""
+        """Select by these codes as well, each of any level."""
         conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
         found = [self.spine.find(name, self._padded(name, code)) for name, code in codes.items()]
         return Selection(self.whole, conditions, narrowed(self.ranges, found))
@@ -119,7 +119,7 @@ class Selection:
 
     @cached_property
     def _own_count(self) -> int | None:
-        """What a margin has for the selection, with its part of what is unresolved; None where the leaves have all."""
+        """Return the count of the selection in a margin, remainders included; None if the leaves have all."""
         if self.whole.left is None or any(start >= stop for start, stop in self.ranges.values()):
             return None
         boxes = Boxes.one(self.spine, self.ranges)
@@ -222,14 +222,14 @@ class Selection:
         return self.whole.shards.table(index, self.confidence)
 
     def batches(self, level: str | None = None) -> Iterator[pa.Table]:
-        """Yield what `table` returns some rows at a time, so that no more than a part of a release is in memory."""
+        """Yield the rows of `table`, some at a time, so that no more than a part of a release is in memory."""
         if self.conditions:
             yield self.table(level)
         else:
             yield from self.whole.shards.tables(level_index(self.spine, level), self.confidence)
 
     def records(self) -> pa.Table:
-        """Return synthetic records, one row per unit of count; what is unresolved has no record."""
+        """Return synthetic records, one row per unit of count; remainders have no records."""
         rows = np.repeat(np.arange(len(self.count)), self.count)
         columns = [
             pa.DictionaryArray.from_arrays(pa.array(nodes[rows]), tree.codes[-1])
@@ -271,7 +271,7 @@ def with_names(
 
 
 def name_column(column: str, others: Sequence[str]) -> str:
-    """Return what the column with the names of another's codes is called.
+    """Return
 
     >>> name_column("origin", ["origin", "count"]), name_column("a", ["a", "a_name"])
     ('origin_name', 'a_name_')
@@ -301,7 +301,7 @@ def _groups(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
 # Released counts that lie outside their own interval: counts are made to add up, intervals are not.
 
 OUTSIDE = "outside"
-"""The column that marks such counts."""
+"""Column that marks counts outside their interval."""
 
 
 def outside(table: pa.Table) -> NDArray[np.bool_]:
@@ -331,11 +331,11 @@ def noted(table: pa.Table) -> pa.Table:
 # How a notebook shows a release, or a part of one: its largest counts with their intervals, and its guarantee.
 
 MOST = 10
-"""So many rows are shown."""
+"""Most rows shown."""
 
 
 def shown(part: Selection) -> str:
-    """Return a page for a notebook: the total, what it is private for, and the counts of the first level that tells."""
+    """Return a page for a notebook: the total, its protection, and the counts of the first level with several nodes."""
     card, where = part.card, ", ".join(part.conditions)
     title = html.escape(": ".join(filter(None, [card["title"] or "Release", where])))
     guarantee = html.escape(card["warning"] or card["guarantee"])
@@ -353,7 +353,7 @@ def _total(part: Selection) -> str:
 
 
 def _table(part: Selection) -> str:
-    """Return the largest counts of the first level that divides what is there; of the last one where none does."""
+    """Return the largest counts of the first level that divides the selection, or of the last one."""
     found = pa.table({})
     for level in part.spine.levels:
         found = part.by(level.name, names=True)

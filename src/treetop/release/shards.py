@@ -49,7 +49,7 @@ PART = 1 << 20
 ROW_GROUPS = 8
 """Row groups of a shard of the default size."""
 _CHUNK = 1 << 20
-"""Leaves looked at at a time."""
+"""Leaves per chunk."""
 _MANY = 1 << 21
 """Rows of partial sums held before they are added up."""
 NO_MEASUREMENTS = (
@@ -109,7 +109,7 @@ class ShardTree(ReleasedTree):
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """All leaves under some nodes of the top, with what was measured of them if that was kept."""
+    """All leaves under some nodes of the top, with their kept measurements."""
 
     tree: ReleasedTree
     rows: slice
@@ -118,7 +118,7 @@ class Shard:
 
     @property
     def evidence(self) -> Evidence:
-        """What was measured of its nodes, from the top down."""
+        """The measurements of its nodes, from the top down."""
         assert isinstance(self.measured, Measured)
         return self.measured.evidence
 
@@ -143,7 +143,7 @@ class Shards(ABC):
     starts: Ints = field(repr=False)
     """The first node of each shard in the last level of the top; one longer than there are shards."""
     evidence: Evidence | None = field(repr=False)
-    """What was measured down to the level below the top: of that one only what is beside released nodes."""
+    """Measurements down to the level below the top; for that level, only those beside released nodes."""
     facts: PublicFacts | None = None
 
     def __len__(self) -> int:
@@ -175,7 +175,7 @@ class Shards(ABC):
 
     @abstractmethod
     def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
-        """Return what was measured of a shard's nodes below the top, by level, and their highest dropped children."""
+        """Return the measurements of a shard's nodes below the top, by level, and their highest dropped children."""
 
     def groups_meeting(self, ranges: Ranges) -> Iterator[Leaves]:
         """Yield leaves, some at a time: at least those within ranges."""
@@ -238,14 +238,14 @@ class Shards(ABC):
 
     @cached_property
     def measured(self) -> Measured | MeasuredCells:
-        """What was measured of the top."""
+        """The measurements of the top."""
         if self.evidence is None:
             raise ReleaseError(NO_MEASUREMENTS)
         return Measured(self.top.tree, self.evidence, facts=self.facts, down_to=self.top.level)
 
     @property
     def is_measured(self) -> bool:
-        """Whether what was measured was kept."""
+        """Whether the measurements were kept."""
         return self.evidence is not None
 
     @property
@@ -311,7 +311,7 @@ class Shards(ABC):
         return _joined(found) if found else nothing
 
     def _in_top(self, ranges: Ranges, depths: Sequence[int]) -> tuple[Ints, Ints] | None:
-        """Return a leaf and the count of each node of a level of the top within ranges; None if no level tells them."""
+        """Return a leaf and the count of each node of a top level within ranges; None if no level has them."""
         levels = range(self.top.level + 1)
         index = next((at for at in levels if all(map(int.__ge__, self.spine.depths(at), depths))), None)
         if index is None:
@@ -398,7 +398,7 @@ class OneShard(Shards):
 
     @staticmethod
     def of(tree: ReleasedTree, known: Measured | MeasuredCells | None, facts: PublicFacts | None) -> OneShard:
-        """Make it of its tree and what was measured of it."""
+        """Make it of its tree and the measurements."""
         evidence = known.evidence if isinstance(known, Measured) else None
         top = Top(tree.spine, len(tree.spine.levels), tree)
         return OneShard(top, np.array([0, len(tree.count)]), evidence, facts, known=known)
@@ -427,12 +427,12 @@ class OneShard(Shards):
 
     @property
     def is_measured(self) -> bool:
-        """Whether what was measured was kept."""
+        """Whether the measurements were kept."""
         return self.known is not None
 
     @cached_property
     def measured(self) -> Measured | MeasuredCells:
-        """What was measured of all levels."""
+        """The measurements of all levels."""
         if self.known is None:
             raise ReleaseError(NO_MEASUREMENTS)
         return self.known
@@ -482,7 +482,7 @@ class CutShards(Shards):
         return np.ascontiguousarray(self.nodes[:, own]), np.asarray(self.count[own])
 
     def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
-        """Return what was measured of a shard's nodes below the top, by level, and their highest dropped children."""
+        """Return the measurements of a shard's nodes below the top, by level, and their highest dropped children."""
         for earlier in range(max(self._before), number):
             self._count(earlier, self.made(earlier, self.leaves_of(earlier), measured=False).tree)
         self._count(number, tree)
@@ -501,7 +501,7 @@ class CutShards(Shards):
 
     @cached_property
     def _before(self) -> dict[int, list[int]]:
-        """How many nodes of each level below the top come before a shard, as far as that is known."""
+        """How many nodes of each level below the top come before a shard, as far as known."""
         return {0: [0] * len(self.below)}
 
 
@@ -564,8 +564,9 @@ def _starts(
 def _last_of_top(spine: Spine, nodes: NDArray[np.int32], size: int, least: int) -> tuple[int, Ints]:
     """Return the last level of the top, and the first leaf of each of its nodes.
 
-    It is the last with few nodes, against the size of a part, but no coarser than one that must be there. Where one of
-    its nodes has more leaves than a part should, which has whole nodes, it goes further down if that is not too many.
+    It is the last with few nodes, against the size of a part, but no coarser than one that must be there. A part has
+    whole nodes: if one node has more leaves than a part should, the top goes further down unless that makes too many
+    nodes.
     """
     sizes, leaves = _level_sizes(spine, nodes), nodes.shape[1]
     level = next((index - 1 for index in range(1, len(sizes)) if sizes[index] > max(size // 4, 1)), len(sizes) - 1)

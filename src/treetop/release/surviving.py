@@ -1,8 +1,8 @@
-"""Which released nodes survive a test: over all that could have been released, they stand out from the noise.
+"""Which released nodes survive a test over all nodes that could have been released: they stand out from the noise.
 
-A count that the noise invented is released like any other. Where a plan does not leave such counts unresolved, a reader
-can still be told which ones to believe: by the same test, with the same statistics (`treetop.plan.resolution`), over
-the measurements that the release keeps. It reads nothing private, and costs nothing.
+A count that the noise invented is released like any other. If a plan does not leave such counts unresolved, a reader
+can still learn which ones to believe: by the same test, with the same statistics (`treetop.plan.resolution`), over the
+measurements that the release keeps. It reads nothing private, and costs nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 def surviving(measured: Measured, index: int, rate: Fraction = RATE) -> NDArray[np.bool_]:
-    """Tell which released nodes of a level survive the test of all nodes of the level that were measured."""
+    """Return which released nodes of a level survive the test of all measured nodes of the level."""
     descent = measured.descent
     survives = _surviving(descent, index, rate)
     if descent is measured:
@@ -57,8 +57,7 @@ def _surviving(descent: Measured, index: int, rate: Fraction) -> NDArray[np.bool
 
 
 def _nearest(descent: Measured, index: int) -> tuple[Ints, Ints]:
-    """Return what was measured of each released node, or of the nearest ancestor with the same leaves, and at what
-    level."""
+    """Return the measurement of each released node, or of its nearest ancestor with the same leaves, and its level."""
     size = len(descent.tree.at(0))
     seen, level = np.full(size, descent.root, np.int64), np.zeros(size, np.int64)
     for at in range(1, index + 1):

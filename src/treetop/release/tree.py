@@ -1,4 +1,4 @@
-"""The released tree: the nodes of every level, from the released leaves and what was left unresolved above them."""
+"""The released tree: the nodes of every level, from the released leaves and the remainders above them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from treetop.measure.measure import Remainders
 Ints = NDArray[np.int64]
 
 KEPT = 1 << 18
-"""Levels with at most so many nodes are kept once they were made; a larger one takes as much memory as the leaves."""
+"""Levels with at most so many nodes are cached; a larger one takes as much memory as the leaves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class LevelNodes:
 
 @dataclass(frozen=True, eq=False)
 class _Entry:
-    """What counts are summed from, in spine order: a remainder stands before all that is released below its node."""
+    """The summands of counts, in spine order: a remainder stands before all released leaves below its node."""
 
     leaf: NDArray[np.integer]
     """For each attribute (row) and entry (column), the leaf, or the first leaf of a remainder's node."""
@@ -49,7 +49,7 @@ class _Entry:
         return np.concatenate([[0], np.cumsum(self.count)])
 
     def down_to(self, index: int) -> _Entry:
-        """Leave out what is not refined so far."""
+        """Leave out entries that are not refined so far."""
         if self.level is None:
             return self
         there = self.level >= index
@@ -102,7 +102,7 @@ class ReleasedTree:
         return int(np.count_nonzero(self._starts_at(index)))
 
     def parents(self, index: int) -> Ints:
-        """Return, for every released node of a level below the root, which one of the level above it belongs to."""
+        """Return, for every released node of a level below the root, the row of its parent."""
         if (kept := self._parents.get(index)) is not None:
             return kept
         made = self._parents_of(index)
@@ -119,7 +119,7 @@ class ReleasedTree:
         return parents
 
     def children(self, index: int, parent: Ints, nodes: NDArray[np.integer]) -> Ints:
-        """Return which released nodes of a level below the root some children are; −1 where one is not released.
+        """Return which released nodes of a level below the root some children are; −1 if one is not released.
 
         A child is given by the row of its parent among the released nodes above (−1 for one that is not released) and
         by its nodes of all attributes.
@@ -185,7 +185,7 @@ class ReleasedTree:
         return begins
 
     def _starts_at(self, index: int) -> NDArray[np.bool_]:
-        """Return where the nodes of a level begin among all that is refined so far."""
+        """Return a mask of the entries refined so far at which a node of a level begins."""
         starts, level = self._begins <= index, self._entries.level
         if level is None:
             return starts
@@ -194,7 +194,7 @@ class ReleasedTree:
 
 
 def _freeze(*kept: Ints) -> None:
-    """Let nobody write into what others are given too."""
+    """Make arrays read-only, since they are shared."""
     for array in kept:
         array.flags.writeable = False
 
@@ -208,7 +208,7 @@ def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) ->
 
 
 def changes(nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return where a node begins: all that belongs to one is consecutive."""
+    """Return a mask of the columns at which a node begins: all leaves of one node are consecutive."""
     return _starts(dict(enumerate(nodes)), nodes.shape[1])
 
 
@@ -225,12 +225,12 @@ def coarser(
 
 
 def node_starts(spine: Spine, index: int, leaf: NDArray[np.integer]) -> Ints:
-    """Return the first of the leaves of every node of a level, where leaves are in spine order."""
+    """Return the first leaf of every node of a level; leaves are in spine order."""
     return np.flatnonzero(_starts(coarser(spine, index, len(spine.levels), leaf), leaf.shape[1]))
 
 
 def _starts(columns: Mapping[int, NDArray[np.integer]], size: int) -> NDArray[np.bool_]:
-    """Return where one of the columns changes."""
+    """Return a mask of the rows at which one of the columns changes."""
     starts = np.zeros(size, dtype=bool)
     starts[:1] = True
     for nodes in columns.values():
@@ -279,7 +279,7 @@ def codes_at(spine: Spine, index: int, nodes: NDArray[np.integer]) -> dict[str, 
 
 
 def nodes_at(spine: Spine, index: int, table: pa.Table) -> NDArray[np.int32]:
-    """Return the nodes of every attribute (row); 0 while it is not refined, −1 where its hierarchy lacks the code."""
+    """Return the nodes of every attribute (row); 0 while it is not refined, −1 if its hierarchy lacks the code."""
     nodes = np.zeros((len(spine.attributes), table.num_rows), np.int32)
     about = zip(spine.attributes, spine.trees, spine.depths(index), strict=True)
     for attribute, (name, tree, depth) in enumerate(about):

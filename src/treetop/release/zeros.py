@@ -1,7 +1,7 @@
-"""Zeros: the public cells of a table that are not listed, each with the most that it may hide.
+"""Zeros: the public cells of a table that are not listed, each with its upper bound.
 
-A zero is released like any other count, by being listed nowhere. Where there are few enough, a reader can be shown them
-all; where there are more, one bound serves for every one of them.
+A zero is released like any other count, by being listed nowhere. If there are few, show them all; if there are more,
+one bound serves for every one of them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def number_of_cells(selection: Selection, depths: Depths) -> int:
 
 
 def zeros(selection: Selection, depths: Depths, listed: Ints) -> tuple[Ints, Ints | None]:
-    """Return the nodes of the cells that are not listed (a row an attribute), and the most of each.
+    """Return the nodes of the cells that are not listed (a row per attribute), and the upper bound of each.
 
-    All cells are looked at: ask for `number_of_cells` first. What facts rule out is no released zero, and
-    is left out. A release without intervals has no bounds.
+    All cells are looked at: ask for `number_of_cells` first. Cells that facts rule out are no released zeros, and are
+    left out. A release without intervals has no bounds.
     """
     spine, facts = selection.spine, selection.whole.facts
     table = CellNumbering(spine, depths)
@@ -61,7 +61,7 @@ def zeros(selection: Selection, depths: Depths, listed: Ints) -> tuple[Ints, Int
 
 
 def most_of_a_zero(selection: Selection, index: int) -> int | None:
-    """Return a bound that each cell of a level of the spine keeps which is not listed; None where none is known."""
+    """Return an upper bound of every cell of a spine level that is not listed; None if none is known."""
     if selection.confidence is None or selection.total == 0:
         return None
     if selection.whole.all_measured is not None:
@@ -75,7 +75,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LevelSums:
-    """What arithmetic says of one level, whatever the truth is."""
+    """The sums of one level that hold for any truth."""
 
     fanouts: Ints = field(repr=False)
     """Children of each released node of the level above; none for the root."""

@@ -1,13 +1,13 @@
-"""Answers that add up: all that a ledger has answered about one table, fitted together.
+"""Answers that add up: all answers of a ledger about one table, fitted together.
 
-Answers were drawn one by one, so that a region and its towns need not agree. Whoever has them all can fit them; this
-does it for everyone alike, from answers that the ledger keeps and from nothing else, so that it costs nothing. What was
-answered stays what it was: an estimate stands beside it, and moves when more is asked.
+Answers were drawn one by one, so that a region and its towns need not agree. Anyone who has all answers can fit them;
+this module does so from the answers in the ledger alone, so it costs nothing. The answers do not change: an estimate
+stands beside each, and moves with further answers.
 
 An interval of a question is that of its own best measurement, by the exact law of the noise, or that of the linear
-combination of all measurements with the least variance, where it is narrower; the questions decide which, and not the
+combination of all measurements with the least variance, if it is narrower; the questions decide which, and not the
 noise. A sum of discrete Gaussians with any weights has tails below e^(−t²/2v), v its variance (Canonne, Kamath and
-Steinke 2020), so that such an interval is a little wide. Both hold where questions were not chosen by earlier answers.
+Steinke 2020), so that such an interval is a little wide. Both hold if questions were not chosen by earlier answers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _fit(measured: Floats, weight: Floats, start: Ints, boxes: Ints, number: Flo
 
 @kernel
 def _settle(fitted: Floats, weight: Floats, start: Ints, boxes: Ints, whole: Floats) -> Floats:
-    """Move whole pieces by one while that brings the counts nearer to what fits best, and return them."""
+    """Move whole pieces by one as long as that brings the counts nearer to the best fit, and return the counts."""
     counts = np.zeros(len(fitted))
     for piece in range(len(whole)):
         for at in range(start[piece], start[piece + 1]):
@@ -101,14 +101,14 @@ def _settle(fitted: Floats, weight: Floats, start: Ints, boxes: Ints, whole: Flo
 
 
 MOST_COMBINED = 400
-"""Up to so many measurements are combined for intervals; beyond, each question has that of its own."""
+"""Most measurements combined for intervals; beyond, each question has the interval of its own measurement."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What all answers about a table come to for one question: public, and free."""
+    """The estimate for one question from all answers about a table: public, at no cost."""
 
     count: int
     """Whole and not negative; counts of questions that add up do. `answers` is how many answers it uses."""
@@ -127,10 +127,10 @@ class _Measured:
 def estimates(
     spine: Spine, asked: Sequence[Question], kept: Iterable[Mapping[str, Any]], scope: str, confidence: float
 ) -> list[Estimate] | None:
-    """Fit all kept answers about a table, and return what they come to for what is asked, which is among them.
+    """Fit all kept answers about a table, and return the estimate for each question; the questions are among them.
 
-    `scope` tells a table and how it is read: answers about others are not mixed in. None where the answers cut the
-    domain into too many pieces.
+    `scope` identifies a table and its reader: answers about others are not mixed in. None if the answers cut the domain
+    into too many pieces.
     """
     found = [_measured(one) for one in kept if one.get("scope") == scope]
     boxes = {one.ranges: Question({}, one.ranges) for one in found}
@@ -160,7 +160,7 @@ def _intervals(
     found: Sequence[_Measured], own: NDArray[np.int64], mean: Floats, precision: Floats, pieces: Sequence[int],
     confidence: float,
 ) -> list[tuple[float, float]]:  # fmt: skip
-    """Return for each box the middle of its interval and how far it reaches."""
+    """Return the middle of each box's interval and how far it reaches."""
     risk = 1 - Fraction(str(confidence))
     best: dict[int, _Measured] = {}
     for index, one in zip(own.tolist(), found, strict=True):

@@ -1,12 +1,12 @@
-"""Aligning measurements with a released tree: which released node each measured node is, and what intervals need of it.
+"""Aligning measurements with a released tree: which released node each measured node is, for intervals.
 
 Leaves that are estimated again from all measurements are not those that the descent has retained: some of its nodes are
 gone, and leaves that it left at zero may be there. The interval of a single node is as valid as before: it comes from
-the node's own measurement, or from those of all that is beside the way to it, whatever decides on what is released.
+the node's own measurement, or from those beside the way to it, and does not depend on the choice of released nodes.
 
-Sums are different: they rely on that what is measured at a level was decided by the levels above. That is true of the
-descent, and not of what is left of it, where a node stays or goes by what was measured below it. So the intervals of
-sums come from the tree of the descent, which the measurements tell (`descended`).
+Sums are different: they need the levels above to have decided which nodes of a level are measured. That is true of the
+descent, but not of estimated leaves, since measurements below a node decide whether it stays. So the intervals of sums
+come from the tree of the descent, which follows from the measurements (`descended`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TreeLevel(MeasuredLevel):
 
 
 def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
-    """Return the levels of the tree from the root down; `total` is what was measured of it, or the public one."""
+    """Return the levels of the tree from the root down; `total` is the measured or the public total."""
     spine, laws = measurements.spine, measurements.laws
     if not measurements.complete:
         raise ReleaseError("not every measurement was kept: release with `keep_measurements=True`")
@@ -88,7 +88,7 @@ class Alignment:
 
 
 def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Alignment]:
-    """Yield, level by level from the top down, where measured nodes stand in a released tree."""
+    """Yield, level by level from the top down, the rows of measured nodes in a released tree."""
     row = np.zeros(1, np.int64) if len(tree.at(0)) else np.full(1, -1)
     for level, split in zip(measured[1:], tree.spine.levels, strict=True):
         parent = row[level.parent]
@@ -97,7 +97,7 @@ def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Ali
 
 
 def align(tree: ReleasedTree, measurements: Measurements) -> Evidence:
-    """Return what the intervals of released nodes are made from; all measurements must have been kept."""
+    """Return the measurements for the intervals of released nodes; all measurements must have been kept."""
     measured = measured_tree(measurements, measurements.total or 0)  # what the root has makes no difference here
     levels = (_level(tree, index, found) for index, found in enumerate(released_rows(tree, measured), start=1))
     return Evidence(measurements.total, tuple(levels), measurements.laws)
@@ -122,8 +122,8 @@ def _level(tree: ReleasedTree, index: int, found: Alignment) -> LevelEvidence:
 def descended(tree: ReleasedTree, measurements: Measurements) -> tuple[ReleasedTree, Evidence]:
     """Return a tree as the descent has left it: every node that has measured children, with zeros where needed.
 
-    Below a node of which nothing is released any more one leaf stands, at zero; any one would do: what else was
-    measured beside it is known.
+    Below a node of which nothing is released any more one leaf stands, at zero; any leaf would do, since the
+    measurements beside it are known.
     """
     measured = measured_tree(measurements, measurements.total or 0)
     rows = [np.zeros(1, np.int64), *(found.row for found in released_rows(tree, measured))]

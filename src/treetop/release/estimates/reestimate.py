@@ -1,7 +1,7 @@
-"""Estimating again: counts of lower error from all that a descent has measured.
+"""Reestimation: counts of lower error from all measurements of a descent.
 
-The descent decides what is measured; then `whole_numbers.lower_error` makes other counts of the same measurements. It
-reads noisy values only, so that it costs no privacy, and can be done at any time.
+The descent decides which nodes are measured; then `whole_numbers.lower_error` makes other counts of the same
+measurements. It reads noisy values only, so that it costs no privacy, and can be done at any time.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from treetop.repair import REPAIRS
 AnyRelease = TypeVar("AnyRelease", bound=Contents)
 
 STEP = "the next release can, with `keep_measurements=True`, but it spends its loss again"
-"""What to do where not all measurements were kept."""
+"""Hint of the error for a release without all measurements."""
 
 
 _GROUPS = (
     "the group sizes of a release are found from all its measurements at all levels at once already: no second "
     "estimate by least squares is offered. Their intervals come from the measurements: ask for a table by size"
 )
-"""Why releases of group sizes have no estimates beside their counts."""
+"""Error message: releases of group sizes have no estimates beside their counts."""
 
 
 def all_measurements(release: Contents) -> Measurements:
-    """Return all that was measured for a release, refusing one that has not kept it."""
+    """Return all measurements of a release; refuse one that has not kept them."""
     if "groups" in release.card["plan"]:
         raise ReleaseError(_GROUPS)
     if release.evidence is None:
@@ -58,7 +58,7 @@ def with_lower_error(release: AnyRelease) -> AnyRelease:
 
 
 def why_not_again(release: Contents) -> str | None:
-    """Say why a release that has kept its measurements cannot be estimated again; None where it can."""
+    """Return the reason that a release with kept measurements cannot be reestimated; None if it can."""
     plan = rebuild_plan(release.card, release.spine, release.facts)
     if REPAIRS[plan.repair].again:
         return "the counts of this release are those of lower error already: there is nothing to do"

@@ -33,16 +33,16 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 MOST_LINKS = 256
-"""So many equations tie the trees at most."""
+"""Most equations that tie the trees."""
 _WORK = 20_000_000
-"""So many nodes times equations are passed over at most, where that leaves any."""
+"""Most nodes times equations to pass over, if that leaves any equation."""
 _NOTHING = 1e-9
-"""Of the equations' largest variance: what varies less than this follows from others."""
+"""Relative to the equations' largest variance: an equation that varies less than this follows from others."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Tree:
-    """One tree of measurements, and which of its nodes stand in which equations."""
+    """One tree of measurements, with the equations of its nodes."""
 
     levels: Sequence[MeasuredLevel]
     depths: Depths = ()
@@ -147,7 +147,7 @@ def _depths_of(one: _Tree) -> Iterator[Depths]:
 _Side = tuple[_Tree, list[tuple[int, Ints]]]
 """Nodes of a tree by level, each with the cell that it lies in, or −1."""
 _Tie = tuple[Ints, _Side, _Side]
-"""The cells that have an equation, and what is equal in them."""
+"""The cells that have an equation, and its two sides."""
 
 
 def _tie(spine: Spine, own: _Tree, tree: Sequence[TreeLevel], beside: Sequence[_Tree]) -> int:
@@ -176,7 +176,7 @@ def _tie(spine: Spine, own: _Tree, tree: Sequence[TreeLevel], beside: Sequence[_
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The cells of one table, and what of the measured tree lies in them."""
+    """The cells of one table, and the nodes of the measured tree in them."""
 
     labels: list[tuple[int, Ints]]
     """By level of the tree, each node's cell; −1 for nodes that others stand for."""
@@ -223,7 +223,7 @@ def _steps(depths: Depths, most: Depths) -> Iterator[Depths]:
 
 
 def _closed_ties(spine: Spine, own: _Tree, one: _Tree, cells: Mapping[Depths, _Cells], largest: int) -> Iterator[_Tie]:
-    """Yield what ties a margin to the measured tree: its closed cells, but for those whose parts are closed as well."""
+    """Yield the ties of a margin to the measured tree: its closed cells, except those of closed parts."""
     for depths in _coarser_depths(one.depths):
         found = cells[depths]
         wanted = found.closed.copy()
@@ -237,7 +237,7 @@ def _closed_ties(spine: Spine, own: _Tree, one: _Tree, cells: Mapping[Depths, _C
 
 
 def _shared(spine: Spine, one: _Tree, other: _Tree) -> Iterator[_Tie]:
-    """Yield what ties two margins: the table that both of them tell."""
+    """Yield the ties of two margins: the tables that are sums of both."""
     depths = tuple(map(min, one.depths, other.depths))
     if any(depths):
         sides = _side(spine, one, depths), _side(spine, other, depths)
@@ -291,7 +291,7 @@ class EstimatedNodes(LevelEstimates):
 
 @dataclass(frozen=True)
 class LevelDifference:
-    """How the estimates of one level differ from what was released."""
+    """How the estimates of one level differ from the released counts."""
 
     name: str
     nodes: int
@@ -376,7 +376,7 @@ def _estimated_levels(release: Contents, joined: _Joined) -> Iterator[EstimatedN
 
 
 def _within_facts(release: Contents, index: int, level: EstimatedNodes) -> EstimatedNodes:
-    """Return estimates without what facts rule out. Each comes nearer to a truth that keeps them, or stays."""
+    """Return estimates within public facts. Each comes nearer to a truth that keeps them, or stays."""
     if release.facts is None:
         return level
     known = release.facts.around(release.spine.depths(index), level.nodes)
@@ -385,7 +385,7 @@ def _within_facts(release: Contents, index: int, level: EstimatedNodes) -> Estim
 
 
 def _clipped(level: LevelEstimates, known: tuple[Ints, Ints] | None) -> LevelEstimates:
-    """Return estimates within bounds, and those without doubt that have only one number left."""
+    """Return estimates within bounds; if the bounds meet, the variance is 0."""
     if known is None:
         return level
     lower, upper = known
@@ -395,7 +395,7 @@ def _clipped(level: LevelEstimates, known: tuple[Ints, Ints] | None) -> LevelEst
 def _below(
     released: ReleasedTree, level: Level, above: EstimatedNodes, parent: Ints, measured: TreeLevel, own: LevelEstimates
 ) -> tuple[EstimatedNodes, Ints]:
-    """Return the next level, and where its measured nodes stand in it: an only child has all that its parent has."""
+    """Return the next level, and the rows of its measured nodes: an only child has all that its parent has."""
     only = np.flatnonzero(level.fanout(above.nodes) == 1)
     there = level.keys(parent, measured.nodes)
     key, first = np.unique(np.concatenate([there, only * level.widest]), return_index=True)

@@ -1,9 +1,9 @@
 """Whole numbers of lower error: estimates from all measurements, made non-negative and consistent from the top down.
 
-Above the last level, least squares say what each child of a node should have; a child whose own children were not
-measured, because the descent left it at zero, stays at zero, since nobody knows where below it a count would belong. At
-the last measured level the counts are shared by how probable each is to be there (`prior`), for the least expected
-absolute error. All of it works on noisy values, so it costs no privacy.
+Above the last level, least squares give each child of a node its share. If the descent left a child at zero, its own
+children were not measured. It stays at zero, since its count could not be placed below it. At the last measured level
+the counts are shared by how probable each is to be there (`prior`), for the least expected absolute error. All of it
+works on noisy values, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from treetop.repair.whole_blocks import candidates, round_block
 # How the true counts of a level are spread, learned from the noisy measurements alone: empirical Bayes.
 
 STEPS = 129
-"""How many thresholds of the probability are told apart, evenly in standard deviations of a normal law up to 8."""
+"""Number of thresholds of the probability, evenly spaced from −8 to 8 standard deviations of a normal law."""
 ENOUGH = 1000
-"""A class of children has at least so many, or is joined with the next."""
+"""Least size of a class of children; a smaller one is joined with the next."""
 ROUNDS = 400
-"""Of expectation maximisation: enough for the bulk, too few to make spikes of single measurements."""
+"""Rounds of expectation maximisation: enough for the bulk, too few to make spikes of single measurements."""
 _CELLS = 32
-"""A standard deviation of the noise is cut into at most so many cells."""
+"""Most cells per standard deviation of the noise."""
 _BELOW, _WITHIN, _ABOVE = 7, 9, 14
 """In standard deviations: tables hold measurements from -7 up to 9, and true counts up to 14."""
 _GROWTH = 0.35
@@ -91,7 +91,7 @@ def learn(law: Law, measured: Ints, kind: Ints) -> Posterior:
 
 
 def classes(average: Reals) -> Ints:
-    """Tell children apart by what their parents have for each, in octaves; classes that are too small are joined."""
+    """Class children by their parent's average count, in octaves; small classes are joined with the next."""
     octave = np.clip(np.floor(np.log2(np.maximum(average, 1e-3))), -12, 40).astype(np.int64) + 12
     sizes = np.bincount(octave)
     joined, current, size = np.zeros(len(sizes), np.int64), 0, 0
@@ -140,7 +140,7 @@ def share_by_probability(
 
     A unit more for a child that has y changes its expected error by 1 − 2·P(count > y), which grows with y. So it is
     best to give unit by unit to the child for which the next one is likeliest (exactly, up to the distance between two
-    steps): all units above one threshold, which is found by bisection, then what is left to those right below it.
+    steps): all units above one threshold, which is found by bisection, then the rest to those right below it.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     steps = len(learned.shift)
@@ -188,7 +188,7 @@ def due(learned: Posterior, kind: int, measured: int, step: int) -> np.int64:
 
 @kernel
 def give(room: Ints, measured: Ints, left: int, seed: int, out: Ints) -> None:
-    """Give what is left to the children that have room at the next step, in proportion to it; equals at random."""
+    """Give the rest to the children that have room at the next step, in proportion to it; equals at random."""
     order = np.empty(len(out), np.int64)
     total = 0
     for j in range(len(out)):
@@ -238,7 +238,7 @@ def _sums(
 ) -> Ints:
     """Share the counts of rows among all their cells, and sum up those of each child by an attribute.
 
-    Cells are told apart by what rows and margins lead to expect of them.
+    Classes of cells follow from the counts that rows and margins lead to expect of them.
     """
     if len(seen) == 0:
         return np.zeros(0, np.int64)
@@ -266,17 +266,17 @@ Reals = NDArray[np.float64]
 
 _SWEEPS = 30
 _NONE = cast(int, np.int64(0))  # a plain 0 is a type of its own to Numba, with a variant of each kernel
-"""So often rows and columns take turns."""
+"""Rounds in which rows and columns take turns."""
 _NEAR = 0.5
 """A fit ends when no column is off by more."""
 _AHEAD = 24.0
-"""Cells that have units up to so many steps, three standard deviations, from their row's first threshold are fitted."""
+"""Cells with units up to this many steps (three standard deviations) from their row's first threshold are fitted."""
 _FAR = 8.0
-"""So many steps, a standard deviation, is the farthest that a column goes at a time."""
+"""Largest move of a column at a time: steps, a standard deviation."""
 
 
 def share_under_margin(law: Law, first: Ints, measured: Ints, node: Ints, columns: Ints, count: Ints) -> Ints:
-    """Share counts of rows among cells; `first` says where each row's cells start, `node` which column a cell is.
+    """Share counts of rows among cells; `first` says the first cell of each row, `node` the column of each cell.
 
     Rows with the same cells are one block; nothing else of the columns belongs to a block.
     """
@@ -380,7 +380,7 @@ def _first_step(learned: Posterior, kind: Ints, measured: Ints, columns: Ints, c
 def _fit(
     start: Ints, column: Ints, kind: Ints, measured: Ints, learned: Posterior, rows: Ints, columns: Ints, a: Reals
 ) -> Reals:
-    """Return what every candidate has when rows have their counts, and columns nearly."""
+    """Return the fitted count of every candidate: rows have their counts exactly, columns nearly."""
     b, total, slope = np.zeros(len(columns)), np.empty(len(columns)), np.empty(len(columns))
     fitted = np.empty(len(column))
     for _ in range(_SWEEPS):
@@ -406,7 +406,7 @@ def _fit(
 def _row_step(
     column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Reals, count: int, step: float, fitted: Reals
 ) -> float:
-    """Find the threshold at which a row has its count, by narrowing from nearby; write what its cells have there.
+    """Find the threshold at which a row has its count, by narrowing from nearby; write the fitted counts of its cells.
 
     Beyond the steps all cells give, or take, alike.
     """
@@ -457,14 +457,14 @@ Ints = NDArray[np.int64]
 LARGEST = 1 << 56
 """No plan gives a measurement beyond it; one in a folder that was tampered with may be."""
 FEWEST = 50
-"""Of fewer measurements than this nothing is learned about true counts."""
+"""With fewer measurements than this, no spread of true counts is learned."""
 
 
 def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int32], Ints]:
     """Return leaves (by attribute, in spine order) and their counts above zero, from all measurements.
 
-    `total` is the public one, or what was measured of it. Equals are treated alike, by chance that comes from the
-    measurements themselves: they are public, and the same ones give the same answer.
+    `total` is the public or the measured total. Equals are treated alike, by chance that comes from the measurements
+    themselves: they are public, and the same ones give the same answer.
     """
     spine, laws = measurements.spine, measurements.laws
     whole_number(total, "the total", least=-LARGEST)
@@ -500,11 +500,11 @@ def lower_error(measurements: Measurements, total: int) -> tuple[NDArray[np.int3
 def lower_error_under(
     margins: Sequence[MarginTable], measurements: Measurements, released: ReleasedTree
 ) -> tuple[NDArray[np.int32], Ints]:
-    """Return the same where margins are kept: of the descent's counts, those of the last level are shared anew.
+    """Return the same if margins are kept: of the descent's counts, those of the last level are shared anew.
 
-    Coarser counts stay as they are, so that a release gives the same ones again. Where the last level refines several
-    attributes at once, rows are what these leave to the last of them; beside margins of several attributes it stays
-    as it is, too.
+    Coarser counts stay as they are, so that a release gives the same ones again. If the last level refines several
+    attributes at once, the counts are shared by one attribute after the other, and rows have the counts after all but
+    the last. Beside margins of several attributes the last level stays as it is, too.
     """
     spine = measurements.spine
     last = max(index for index, law in enumerate(measurements.laws) if law is not None)
@@ -555,7 +555,7 @@ def _alone(margins: Sequence[MarginTable], spine: Spine, part: AttributeStep) ->
 def _share_last(
     law: Law, first: Ints, value: Ints, measured: NDArray[np.bool_], count: Ints, seed: int, out: Ints
 ) -> None:
-    """Share counts among children of which nothing further was measured."""
+    """Share counts among children without further measurements."""
     fanout = np.diff(first)
     average = np.repeat(count / np.maximum(fanout, 1), fanout)
     useful = measured & (average > 0)

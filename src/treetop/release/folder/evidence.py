@@ -1,4 +1,4 @@
-"""What a release folder keeps of the measurements: a few bytes for every released node, and all of coarse levels."""
+"""The measurements in a release folder: a few bytes for every released node, and all of coarse levels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 
 
 def evidence_tables(shards: Shards) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what was measured of the levels in memory, as two files; of group sizes and degrees only measurements."""
+    """Yield the measurements of the levels in memory, as two files; the second alone for cells."""
     if shards.evidence is not None:
         yield EVIDENCE, evidence_table(shards.evidence)
     if shards.is_measured:
@@ -39,8 +39,8 @@ def evidence_tables(shards: Shards) -> Iterator[tuple[str, pa.Table]]:
 def evidence_table(evidence: Evidence) -> pa.Table:
     """Return one row per released node, in spine order, level by level.
 
-    `measured` is its own measurement, null where it has none; `highest` the highest measurement of a child that was
-    not released, null where there is no such child.
+    `measured` is its own measurement, null if it has none; `highest` the highest measurement of a child that was not
+    released, null if there is no such child.
     """
     levels = evidence.levels
     own = [np.array([NOTHING if evidence.total is None else evidence.total][: len(levels[0].highest)], np.int64)]
@@ -56,7 +56,7 @@ def evidence_table(evidence: Evidence) -> pa.Table:
 
 
 def with_evidence(release: Contents, folder: Path) -> Contents:
-    """Read what was kept, and all measurements if they are more than those under released nodes."""
+    """Read the kept measurements: those under released nodes, or all if there are more."""
     laws = laws_of(release.card)
     if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
         cells = Measurements.from_table(read_table(folder / MEASUREMENTS), release.spine, laws)
@@ -80,7 +80,7 @@ def with_evidence(release: Contents, folder: Path) -> Contents:
 
 
 def read_evidence(folder: Path, tree: ReleasedTree, level: int, laws: tuple[Law | None, ...]) -> Evidence:
-    """Read what was measured of the nodes down to a level and, above the leaves, of the children of the last."""
+    """Read the measurements of the nodes down to a level and, above the leaves, of the children of the last."""
     measured, highest, found = _read(folder, tree, level, laws)
     levels = []
     own = [*measured[1:], np.empty(0, np.int64)]
@@ -133,7 +133,7 @@ def _measured_children(tree: ReleasedTree, index: int) -> int:
 
 
 def nullable(values: Ints) -> pa.Array:
-    """Return measurements as a column, null where there is none."""
+    """Return measurements as a column, null if missing."""
     return pa.array(values, mask=values == NOTHING)
 
 

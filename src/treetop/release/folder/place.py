@@ -33,7 +33,7 @@ def check_place(folder: Path, force: bool) -> None:
 
 
 def check_name(folder: Path, force: bool) -> None:
-    """Refuse a place that is taken or cannot be written to; how much room there is has then been asked before."""
+    """Refuse a place that is taken or cannot be written to; `check_place` checks free space too."""
     parent = folder.absolute().parent
     if not folder.name or folder.name == "..":
         raise ReleaseError(f"{folder} is not the name of a new folder: name one, such as {folder / 'release'}")
@@ -52,7 +52,7 @@ def check_name(folder: Path, force: bool) -> None:
 
 
 def take_place(draft: Path, folder: Path, force: bool) -> None:
-    """Move a complete folder to its place; what `force` replaces is then where the draft was."""
+    """Move a complete folder to its place; a folder that `force` replaces is then in the draft's place."""
     with writing(folder):
         check_name(folder, force)
         if folder.exists():
@@ -64,7 +64,7 @@ def take_place(draft: Path, folder: Path, force: bool) -> None:
 
 @contextmanager
 def claimed(folder: Path, force: bool) -> Iterator[Path]:
-    """Keep a place for this process, so that what is spent on it is not lost; yield a folder beside it to write in."""
+    """Keep a place for this process, so that no loss is spent in vain; yield a folder beside it to write in."""
     check_place(folder, force)
     with scratch(folder) as beside:
         with writing(folder):
@@ -78,9 +78,9 @@ def claimed(folder: Path, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """Make a folder beside a place, which is gone afterwards; whoever has it is the only one to write to the place.
+    """Make a temporary folder beside a place, and remove it afterwards; its owner alone may write to the place.
 
-    What killed processes left of such folders goes as well.
+    Such folders of killed processes are removed as well.
     """
     with writing(folder):
         _sweep(folder.absolute().parent)
@@ -94,7 +94,7 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 
 def _claim(folder: Path) -> tuple[Path, int | None]:
-    """Make the one folder in which to write for a place, and lock it; refuse where another process has it."""
+    """Make the one folder in which to write for a place, and lock it; refuse if another process has it."""
     beside = _beside(folder)
     while True:
         new = _made(beside)
@@ -128,7 +128,7 @@ def _claim(folder: Path) -> tuple[Path, int | None]:
 
 
 def _beside(folder: Path) -> Path:
-    """Return where a place is prepared: one folder for one name, and never too long where the name itself is not."""
+    """Return the path of the draft of a place: one per name, and not too long unless the name itself is."""
     shown = folder.name
     while len(os.fsencode(shown)) > 100:
         shown = shown[:-1]
@@ -145,7 +145,7 @@ def _made(folder: Path) -> bool:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what killed processes of this machine left in a folder; one that lives holds a lock."""
+    """Remove the folders of killed processes of this machine; a living process holds a lock."""
     for left in parent.glob(f".*{_DRAFT}*"):
         with suppress(OSError):
             lock = _lock(left)
@@ -199,7 +199,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether what was opened is still what stands there, and not what another process has swept away."""
+    """Whether the opened file still stands at the path, rather than one that another process has swept away."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
@@ -207,7 +207,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Put each of two folders in the place of the other: in one step where the system can, and never losing one."""
+    """Put each of two folders in the place of the other: in one step if the system can, and never losing one."""
     if not _in_one_step(one, other):
         aside = one.with_name(one.name + "-aside")
         other.rename(aside)
@@ -221,7 +221,7 @@ def exchange(one: Path, other: Path) -> None:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn what the system says into a message."""
+    """Turn errors of the system into a message."""
     try:
         yield
     except OSError as problem:
@@ -240,7 +240,7 @@ def sync(path: Path) -> None:
 
 
 def _in_one_step(one: Path, other: Path) -> bool:
-    """Exchange by Linux's renameat2; False where there is no such call, or the file system lacks it."""
+    """Exchange by Linux's renameat2; False if there is no such call, or the file system lacks it."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
     if rename is None:
         return False

@@ -54,7 +54,7 @@ _DAMAGE: _Kinds = (OSError, LookupError, TypeError, ValueError, AttributeError, 
 
 @contextmanager
 def _reading(folder: Path, lacking: _Kinds = (), damage: _Kinds = ()) -> Iterator[None]:
-    """Turn what goes wrong into a message about a folder; some errors say what its card lacks."""
+    """Turn errors into a message about a folder; some say which entry its card lacks."""
     try:
         yield
     except ReleaseError:
@@ -70,8 +70,8 @@ def _reading(folder: Path, lacking: _Kinds = (), damage: _Kinds = ()) -> Iterato
 def load(folder: Path) -> Contents:
     """Read a release folder, and refuse one that was damaged since it was written.
 
-    Every file that is read has the SHA-256 that the card names, and the card the one that its page names. Whoever
-    changes a number and puts these right as well is found by `treetop check`, which computes everything again.
+    Every file that is read has the SHA-256 that the card names, and the card the one that its page names. `treetop
+    check` computes everything again and so finds a changed number even if the hashes were changed with it.
     """
     release = read_contents(folder, verified=True)
     with _reading(folder, (LookupError, TypeError), (OSError,)):
@@ -80,7 +80,7 @@ def load(folder: Path) -> Contents:
 
 
 def read_contents(folder: Path, *, verified: bool = False) -> Contents:
-    """Read a release folder as it is, and refuse only what is no release: for whoever compares it with its card.
+    """Read a release folder as it is, to compare it with its card; refuse only a folder that is no release.
 
     Of one in parts, the leaves are read when they are asked for; if `verified`, their files are compared with the card
     then.
@@ -163,13 +163,13 @@ def _more(folder: Path) -> str:
 
 
 def margin_parts(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the plan of a card says of margins."""
+    """Return the margins of a card's plan."""
     parts: list[dict[str, Any]] = card["plan"].get("margins", [])
     return parts
 
 
 def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts | None, folder: Path) -> None:
-    """Refuse a card whose levels are not those of its spine: noise is then looked up where there is none."""
+    """Refuse a card with other levels than its spine: noise would be looked up for levels that have none."""
     stated = [(level["name"], level["noise"] is not None) for level in card["plan"]["levels"]]
 
     def measured(level: Level) -> bool:
@@ -217,7 +217,7 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
 
 
 def read_domain(folder: Path, card: dict[str, Any]) -> tuple[Spine, PublicFacts | None]:
-    """Read the spine of a card with the facts that its plan states, which say what is possible."""
+    """Read the spine of a card with the public facts of its plan, which decide the possible cells."""
     spine = read_spine(folder, card)
     if "facts" not in card["plan"]:
         return spine, None

@@ -1,10 +1,10 @@
 """A release folder with several shards: the leaves in several files, so that they need not all be in memory.
 
 `top.parquet` has the small levels, from the total down, as `nodes.parquet` has them. `counts/part-00000.parquet` and so
-on have the leaves, in the order of the spine; the files in `evidence` and `nodes` what was measured below the top, and
-the levels there. `parts.parquet` states, for every row group of the counts, its rows and their sum, and the first and
-last code of each attribute in the order of the hierarchy: a query reads only the row groups that its codes meet, and
-none that lie within them.
+on have the leaves, in the order of the spine; the files in `evidence` and `nodes` have the measurements and the levels
+below the top. `parts.parquet` states, for every row group of the counts, its rows and their sum, and the first and last
+code of each attribute in the order of the hierarchy: a query reads only the row groups that its codes meet, and none
+that lie within them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def top_table(shards: Shards, confidence: float | None) -> pa.Table:
 
 
 def evidence_rows(shard: Shard, level: int) -> pa.Table:
-    """Return what was measured of the nodes of a shard below a level, level by level."""
+    """Return the measurements of a shard's nodes below a level, level by level."""
     seen = shard.evidence.levels[level:]
     below = [*(one.highest for one in seen[1:]), np.full(len(seen[-1].measured), NOTHING)]
     index = np.repeat(np.arange(level + 1, level + 1 + len(seen), dtype=np.int32), [len(one.measured) for one in seen])
@@ -137,7 +137,7 @@ def write_shards(
 
 @dataclass(frozen=True, eq=False)
 class ShardIndex:
-    """What parts.parquet says: one entry for every group of rows."""
+    """The content of parts.parquet: one entry for every group of rows."""
 
     part: Ints = field(repr=False)
     group: Ints = field(repr=False)
@@ -151,7 +151,7 @@ class ShardIndex:
 
     @staticmethod
     def of(table: pa.Table, spine: Spine) -> ShardIndex:
-        """Read what was written; refuse what is no index of these attributes."""
+        """Read the index from its table; refuse a table that is no index of these attributes."""
         names = list(spine.attributes)
         if table["attribute"].to_pylist() != names * (table.num_rows // len(names)):
             raise ReleaseError(f"{INDEX} does not have a row for every attribute and group of rows")
@@ -201,7 +201,7 @@ class StoredShards(Shards):
             return self.checked(number, self._table(number, self.index.group[groups].tolist()))
 
     def checked(self, number: int, table: pa.Table) -> Leaves:
-        """Return leaves of a table; refuse what are none."""
+        """Return leaves of a table; refuse rows that are no leaves."""
         name = part_name(COUNT_PARTS, number)
         codes = zip(self._codebooks, self.spine.attributes, strict=True)
         nodes = np.array([_encoded(book, table[own].combine_chunks()) for book, own in codes], np.int32)
@@ -225,7 +225,7 @@ class StoredShards(Shards):
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
-        """Turn what goes wrong with a file into one message; whoever puts hashes right may have put anything there."""
+        """Turn errors of a file into one message; a changed file with a matching hash may hold anything."""
         try:
             yield
         except (OSError, LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException) as problem:
@@ -236,7 +236,7 @@ class StoredShards(Shards):
         return parquet_file(self.folder / name, codes)
 
     def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
-        """Return what was measured of the nodes of a part below the top, level by level, and beside them."""
+        """Return the measurements of a part's nodes below the top, level by level, and of those beside them."""
         name = part_name(EVIDENCE_PARTS, number)
         with self._reading(name), self._file(name) as file:
             measured, highest = split_evidence(file.read(), self.below, tree, f"{self.folder}: {name}")
@@ -260,13 +260,13 @@ class StoredShards(Shards):
 
     @cached_property
     def all_leaves(self) -> Leaves:
-        """All leaves, where there is room for them."""
+        """All leaves; refused if memory has no room."""
         self.refuse_beyond_memory(self.leaves, 4 * len(self.spine.attributes) + 8, "all leaves")
         found = [self.leaves_of(number) for number in range(len(self))]
         return np.concatenate([one for one, _ in found], axis=1), np.concatenate([count for _, count in found])
 
     def all_evidence(self) -> Evidence | None:
-        """All that was measured of released nodes, where there is room for it."""
+        """All kept measurements of released nodes; refused if memory has no room."""
         if self.evidence is None:
             return None
         self.refuse_beyond_memory(self.leaves, 16 * (len(self.spine.levels) - self.top.level), "all that was measured")
@@ -276,7 +276,7 @@ class StoredShards(Shards):
         return Evidence(known.total, tuple(levels), known.laws)
 
     def refuse_beyond_memory(self, rows: int, width: int, what: str) -> None:
-        """Refuse to hold so many rows at a time, where there is no room for them twice."""
+        """Refuse to hold this many rows at a time unless memory has room for them twice."""
         refuse_beyond_memory(
             2 * rows * width,
             f"{what} of {self.folder}",
@@ -304,7 +304,7 @@ def read_shards(
     laws: tuple[Law | None, ...],
     verify: Callable[[str], None],
 ) -> StoredShards:
-    """Read the small levels of a folder in parts, and what its index says; the rest when it is asked for."""
+    """Read the small levels of a folder in parts, and its index; the rest when it is asked for."""
     number = len(parts_listed(card, COUNT_PARTS))
     top = _top(folder, spine)
     table = read_table(folder / INDEX)

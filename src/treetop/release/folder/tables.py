@@ -1,4 +1,4 @@
-"""The tables of a release folder beside its counts: what is unresolved, public numbers, facts, and names of codes."""
+"""The tables of a release folder beside its counts: remainders, public numbers, facts, and names of codes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unresolved_table(release: Contents) -> pa.Table:
 
 
 def read_unresolved(path: Path, spine: Spine) -> Remainders:
-    """Read what `unresolved_table` wrote; refuse remainders that stand twice or out of order: sums would be wrong."""
+    """Read the table of `unresolved_table`; refuse remainders that repeat or are out of order: sums would be wrong."""
     table = read_table(path)
     level = whole_numbers(table, "level").astype(np.int32)
     count = whole_numbers(table, "count")
@@ -82,7 +82,7 @@ def public_table(spine: Spine, numbers: NDArray[np.int64]) -> pa.Table:
 
 
 def read_public(path: Path, spine: Spine) -> NDArray[np.int64]:
-    """Read what `public_table` wrote; refuse regions that are not those of the hierarchy, or numbers that are none."""
+    """Read the table of `public_table`; refuse regions that are not the hierarchy's, or values that are no numbers."""
     table, place = read_table(path), list(spine.attributes)[-1]
     codes = spine.attributes[place].codes[-1]
     if table.column(place).to_pylist() != codes.to_pylist():
@@ -99,7 +99,7 @@ FACTS = "facts.parquet"
 
 
 def facts_table(facts: PublicFacts) -> pa.Table:
-    """Return one row per cell that a fact names: the table, what is stated, its codes, and its number if it has one."""
+    """Return one row per cell of a fact: the table, the kind of fact, its codes, and its number if any."""
     names = list(facts.spine.attributes)
     texts = [(name, pa.string()) for name in ("level", "states", *names)]
     schema = pa.schema([*texts, ("count", pa.int64())])
@@ -117,7 +117,7 @@ def facts_table(facts: PublicFacts) -> pa.Table:
 
 
 def read_facts_table(path: Path, spine: Spine, told: Sequence[Mapping[str, Any]]) -> PublicFacts:
-    """Read what `facts_table` wrote, and refuse what is not what the plan of a card names by its SHA-256."""
+    """Read the table of `facts_table`; refuse one with another SHA-256 than the plan of the card names."""
     rows = read_table(path)
     facts, read = [], 0
     for about in told:
@@ -170,7 +170,7 @@ NAMES, PLACES = "names", "places"
 
 
 def names_table(tree: Hierarchy, places: pa.Table | None) -> pa.Table | None:
-    """Return one row a code that has a name; None where there is none, or what is known of places has them all."""
+    """Return one row per code that has a name; None if no code has one, or if `places` has all names."""
     if not tree.names or (places is not None and list(tree.names) == [tree.levels[-1]] and _has_all(tree, places)):
         return None
     parts = []
@@ -190,7 +190,7 @@ def _has_all(tree: Hierarchy, places: pa.Table) -> bool:
 
 
 def with_saved_names(tree: Hierarchy, digest: str, folder: Path, card: dict[str, Any]) -> Hierarchy:
-    """Return a tree with the names that its folder has, by what the card lists: of all levels, or of its leaves."""
+    """Return a tree with the names in its folder, of all levels or of its leaves, as the card lists."""
     listed = {file["path"] for file in card.get("files", ())}
     if (name := f"{NAMES}/{digest}.parquet") in listed:
         return _with_names(tree, folder / name)
@@ -202,7 +202,7 @@ def with_saved_names(tree: Hierarchy, digest: str, folder: Path, card: dict[str,
 
 
 def _called_otherwise(codes: pa.Array, names: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the names that are not just the code, which is what places are called that have none."""
+    """Return the names that differ from the code; a place without a name is called by its code."""
     other = pc.not_equal(codes, names)
     return codes.filter(other), names.filter(other)
 

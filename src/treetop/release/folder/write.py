@@ -49,7 +49,7 @@ from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.shards import Shards, cut
 
 Progress = Callable[[str, float], None]
-"""Told what is done, and which part of it."""
+"""Called with a step and its fraction that is done."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def drafted(
     beside: Path | None = None,
     part: int | None = None,
 ) -> Iterator[Draft]:
-    """Write the folder beside its place; unless it is placed there, nothing is left of it.
+    """Write the folder beside its place, and remove it unless it is moved to its place.
 
-    `beside` is where, if the place is `claimed` already. A release with many leaves is written in parts, or one with
-    more than `part`, where that is given.
-    `places` are the names and coordinates of the leaves of a hierarchy, by its digest: public, and for maps.
+    `beside` is the folder to write in, if the place is `claimed` already. A release with many leaves is written in
+    parts, or one with more than `part`, if given. `places` are the names and coordinates of the leaves of a hierarchy,
+    by its digest: public, and for maps.
     """
     if part is not None and part < 1:
         raise ReleaseError(f"a part of {part} leaves: give one at least")
@@ -109,7 +109,7 @@ def drafted(
 def sizes(release: Contents, nodes: Sequence[int] | None = None) -> dict[str, Any]:
     """Return the size of a release, as its card states it: post-processing, like the counts themselves.
 
-    `nodes` is how many nodes each level has, where that is known.
+    `nodes` is how many nodes each level has, if that is known.
     """
     names = ["total", *(level.name for level in release.spine.levels)]
     if nodes is None:
@@ -124,7 +124,7 @@ def sizes(release: Contents, nodes: Sequence[int] | None = None) -> dict[str, An
 
 
 def _left_over(table: MarginTable) -> dict[str, Any]:
-    """Say how far a margin that crosses another is off what was measured of it."""
+    """Return how far a margin that crosses another differs from its measurements."""
     off = np.abs(table.left_over)
     return {"name": table.margin.part, "mean": float(off.mean()), "largest": int(off.max())}
 
@@ -165,7 +165,7 @@ def _write(
 
 
 def _all_tables(release: Contents, shards: Shards, places: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what a release holds as tables, and then, in folders of their own, the public ones that it refers to."""
+    """Yield the tables of a release, and then, in folders of their own, the public ones that it refers to."""
     yield from stored_tables(release, shards)
     for kind, public in ((NAMES, _names(release, places)), (PLACES, places)):
         yield from ((f"{kind}/{digest}.parquet", table) for digest, table in public.items())
@@ -173,7 +173,7 @@ def _all_tables(release: Contents, shards: Shards, places: Mapping[str, pa.Table
 
 
 def stored_tables(release: Contents, shards: Shards) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what a release holds as tables, except leaves in several shards, and then its hierarchies."""
+    """Yield the tables of a release, except leaves in several shards, and then its hierarchies."""
     if not shards.below:
         yield COUNTS, shards.table(shards.top.level, release.confidence)
     if release.left is not None:

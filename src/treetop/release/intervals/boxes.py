@@ -1,8 +1,8 @@
-"""Boxes: what queries ask for. Of every attribute a box has all leaves, or those under one node of its hierarchy.
+"""Boxes: the cells of queries. Of every attribute a box has all leaves, or those under one node of its hierarchy.
 
-Boxes of one table differ in which nodes these are, not in how deep they stand. At every level of the spine a box
-meets some nodes: those that share, in every attribute, as much of the box's node as is refined by then. A node that it
-meets is partial while some attribute has to be refined further, and all of it lies inside from one level on, the same
+Boxes of one table differ in which nodes these are, not in how deep they stand. At every level of the spine a box meets
+some nodes: those that share, in every attribute, as much of the box's node as is refined by then. A node that it meets
+is partial as long as some attribute has to be refined further, and all of it lies inside from one level on, the same
 for all nodes that the box meets: there the box is *settled*.
 """
 
@@ -115,10 +115,10 @@ class Boxes:
         return group, found
 
     def _grouped(self, index: int) -> tuple[Ints, list[tuple[int, Ints, int, Ints]]]:
-        """Return each box's group at a level, and what tells groups apart: one attribute after the other.
+        """Return each box's group at a level, and the splits that separate groups: one attribute after the other.
 
-        Of each attribute, what its nodes at that level share with those of boxes, how many there are of these, and the
-        groups so far with them.
+        For each attribute: the part that its nodes at that level share with those of boxes, the number of such parts,
+        and the groups so far with them.
         """
         if index not in self._groups:
             group = np.zeros(len(self), np.int64)

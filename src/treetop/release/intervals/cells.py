@@ -1,12 +1,12 @@
 """The intervals of counts along an axis that are measured cell by cell, all at once: of degrees, of every region.
 
-Group sizes are counted alike, groups as people and sizes as degrees. What is measured is, for each place, the number of
+Group sizes are counted alike, groups as people and sizes as degrees. The plan measures, for each place, the number of
 people of each degree (a histogram), or of each degree and those below (cumulative counts). People whose degree lies in
 a range are then a sum of n independent measurements, or the difference of two of them, of which one, or both, may be
 known without noise: nobody has less than degree 0, and the number of people may be public, of the whole graph or of
 every place. Noise is symmetric, so that either is off by a sum of n draws, whose exact quantiles (`sum_noise`) bound it
-on both sides, with half of the risk on each. Of a histogram whose people are public a range is also what the others
-leave: the fewer draws serve, which the range decides and not the noise.
+on both sides, with half of the risk on each. If the number of people of a histogram is public, a range is also that
+number less the other degrees: the fewer draws serve, which the range decides and not the noise.
 
 Every public cell has its interval, listed or not, from its own measurements alone: none is more certain because of
 another, and repairs play no part.
@@ -44,7 +44,7 @@ class Cells(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """What is known of a level: by a number of degrees, from 0 to all of them (row), and by place (column)."""
+    """Known counts of a level: by a number of degrees, from 0 to all of them (row), and by place (column)."""
 
     below: Ints
     """Measured number of people of lower degrees, by degree (row) and place (column)."""
@@ -74,7 +74,7 @@ def _nodes(spine: Spine, first: int, shape: tuple[int, ...]) -> NDArray[np.int32
 
 @dataclass(frozen=True, eq=False)
 class MeasuredCells:
-    """What was measured of counts along an axis, and what was released of it."""
+    """The measurements of counts along an axis, and the released counts."""
 
     tree: ReleasedTree
     measurements: Measurements
@@ -115,16 +115,16 @@ class MeasuredCells:
         return self.bounds(own, start, stop, self._places(own, index, nodes), confidence)
 
     def people_of(self, index: int, place: Ints, confidence: float) -> tuple[Ints, Ints]:
-        """Return the bounds of all people of places of a level: one number where they are public."""
+        """Return the bounds of all people of places of a level: one number if it is public."""
         none = np.zeros(len(place), np.int64)
         return self.ranges(index, none, none + self.degrees, place, confidence)
 
     def means(self, index: int, place: Ints, confidence: float) -> tuple[Floats, Floats]:
-        """Return the bounds of the mean degree of places of a level, where degrees above the largest count as that.
+        """Return the bounds of the mean degree of places of a level; degrees above the largest count as that.
 
         With L the largest degree, N people and C(d) of degree d or less, it is L less ΣC(d)/N, d < L: a sum of as many
-        measurements, or of those of a histogram, each as often as its degree. Where N is not public it takes half of
-        the risk.
+        measurements, or of those of a histogram, each as often as its degree. If N is not public it takes half of the
+        risk.
         """
         own = self._measured(index)
         ends, last = self._ends(own), self.degrees - 1
@@ -165,8 +165,8 @@ class MeasuredCells:
     def sums_of_degrees(self, index: int, place: Ints, confidence: float) -> tuple[Ints, Ints]:
         """Return the bounds of the sum of all degrees of places of a level, which is a weighted sum of measurements.
 
-        Of cumulative counts c it is Σ (n − c) over all degrees but the last, with n people: as many draws, and one
-        more with their number as its weight where n is not known.
+        Of cumulative counts c it is Σ (n − c) over all degrees but the last, with n people: as many draws, and one more
+        with their number as its weight if n is not known.
         """
         own = self._measured(index)
         ends, largest = self._ends(own), self.degrees - 1
@@ -190,7 +190,7 @@ class MeasuredCells:
         return (degree, degree + 1) if refined else (every, every + self.degrees)
 
     def _measured(self, index: int) -> int:
-        """Return the level whose measurements are about the nodes of a level: where it was not divided, one above."""
+        """Return the measured level for a level's nodes: the one above if the places were not divided."""
         index = max(index, 1)
         while self.measurements.laws[index] is None:
             index -= 1
@@ -206,7 +206,7 @@ class MeasuredCells:
         return places
 
     def _people(self, index: int, places: int) -> Ints | None:
-        """Return how many people each place of a level has, where that is known."""
+        """Return how many people each place of a level has; None if unknown."""
         if self.kept:
             nodes = self.tree.at(index)
             place = np.zeros(len(nodes.count), np.int64) if places == 1 else nodes.nodes[1]
@@ -220,7 +220,7 @@ class MeasuredCells:
         return self._levels[index]
 
     def _read(self, index: int) -> _Ends:
-        """Put the measurements of a level in order, refusing what is not all of its cells."""
+        """Put the measurements of a level in order; refuse them unless they are all of its cells."""
         spine, seen, law = self.tree.spine, self.measurements.levels[index - 1], self.measurements.laws[index]
         depth = sum(spine.depths(index)[1:])
         places = spine.trees[1].sizes[depth - 1] if depth else 1

@@ -1,8 +1,8 @@
-"""The intervals of single nodes, released or not, from what was measured on the way to them.
+"""The intervals of single nodes, released or not, from the measurements on the way to them.
 
 A measurement m of a node differs from its true count by noise of a known law, so the true count lies within m ± k with
-probability 1 − α, k the law's exact quantile. That holds whether or not the node was likely to be measured: who is
-measured at a level is decided by the noise of the levels above, which is independent.
+probability 1 − α, k the law's exact quantile. That holds whether or not the node was likely to be measured: the noise
+of the levels above, which is independent, decides which nodes of a level are measured.
 
 A node is never larger than one that it belongs to, so the interval ends at the upper bounds of all measured ancestors
 as well. Each of those may fail, too: nine tenths of the risk α belong to the node's own measurement, and one tenth is
@@ -41,7 +41,7 @@ from treetop.release.tree import ReleasedTree
 
 
 def named_risks(tree: ReleasedTree, risk: Fraction) -> list[Fraction]:
-    """Return the risk of a named node's interval, at the total and at every level; all of it where all are named."""
+    """Return the risk of a named node's interval, at the total and at every level; all of it if all are named."""
     levels = tree.spine.levels
     tests = sum(
         (number_of_tests(levels, level.index, tree.at(level.index - 1).nodes) for level in levels),
@@ -70,7 +70,7 @@ OWN = Fraction(9, 10)
 
 
 class Interval(NamedTuple):
-    """Where a true count lies, as far as the privacy noise is concerned."""
+    """The bounds of a true count, as far as the privacy noise is concerned."""
 
     lower: int
     upper: int
@@ -159,7 +159,7 @@ def node_intervals(
 
 
 def _absent(highest: Ints, margin: Margins, ceiling: Ints, denied: NDArray[np.bool_]) -> Ints:
-    """Return the upper bound of everything that is not retained right below each node; 0 where there is no such."""
+    """Return the upper bound of every node that is not retained right below each node; 0 if there is none."""
     none = highest == NOTHING
     measured = np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.above, 0, ceiling))
     return np.where(denied, ceiling, measured)
@@ -168,7 +168,7 @@ def _absent(highest: Ints, margin: Margins, ceiling: Ints, denied: NDArray[np.bo
 def _of_named(
     tree: ReleasedTree, evidence: Evidence, risk: Fraction, plain: Sequence[LevelIntervals]
 ) -> Iterator[LevelIntervals]:
-    """Yield the intervals of named nodes; what is not named has the bounds that it had."""
+    """Yield the intervals of named nodes; other nodes keep the bounds that they had."""
     risks = named_risks(tree, risk)
     value = np.full(len(plain[0]), tree.total if evidence.total is None else evidence.total, np.int64)
     level = np.zeros(len(value), np.int64)

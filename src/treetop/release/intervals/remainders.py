@@ -1,11 +1,11 @@
-"""The intervals of what was left unresolved at a node: the true count of its children that are not named.
+"""The intervals of remainders: the true count of a node's children that are not named.
 
 That is the node's own count less those of its named children. Which children are named is decided by their own noise,
 so a margin that fits one of them would be too narrow for those that were chosen. Instead the node and all of its b
 public children, named or not, are taken at a risk of α/(b + 1) each: then all are within their margins at once with the
-stated confidence, whichever were chosen. The count cannot exceed the node's own either, nor what its unnamed children
-may have, each at most its margin above the highest measurement among them. An only child that is not named was not
-measured: there the node's own count is all that is known.
+stated confidence, whichever were chosen. The count cannot exceed the node's own either, nor the upper bounds of its
+unnamed children, each at most its margin above the highest measurement among them. An only child that is not named was
+not measured: there the node's own count is all that is known.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def remainder_intervals(seen: Measured, confidence: float) -> tuple[Ints, Ints]:
 
 
 def _margins(law: Law | None, children: Ints, risk: Fraction) -> Ints:
-    """Return how far a measurement may be off where a node has so many children."""
+    """Return how far a measurement may be off, by the number of the node's children."""
     if law is None:
         return np.zeros(len(children), np.int64)
     distinct, which = np.unique(children, return_inverse=True)

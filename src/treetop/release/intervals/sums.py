@@ -1,27 +1,27 @@
-"""The intervals of sums: of any box of nodes, from what was measured on the way to them.
+"""The intervals of sums: of any box of nodes, from the measurements on the way to them.
 
 A box that is one node has the interval of that node. Any other is settled at some level (`boxes`):
 there one child of every partial node above lies inside it (where several attributes are refined at once, those that
 have one child of theirs), and together these children are all of the box that is not below a node which was dropped on
 the way. With x = q + N for true count, noise and measurement:
 
-- *Inside.* Which nodes are measured at a level is decided by the levels above, so their noise is independent of being
-  there, whether or not they are released afterwards. The sum of the x differs from that of the q by n draws.
+- *Inside.* The levels above decide which nodes of a level are measured, so their noise is independent of being there,
+  whether or not they are released afterwards. The sum of the x differs from that of the q by n draws.
 - *Dropped.* Of the C partial nodes that a level measures, those that are not retained, Z, were low by their own noise.
-  Between none and all of each is in the box. Their q sum to at most Σ x + what a sum over |Z| of C selected draws of −N
-  can be (`treetop.noise.sum_noise`), which holds for any selection at all.
-- *Stopping.* The whole box is also within what was dropped so far and the nodes that go on at any one level, all of
-  them: these are a selection of what their level measured, too. The least of such bounds serves. At a level where the
-  box is still below a single node this is that node's upper bound.
+  Between none and all of each is in the box. Their q sum to at most Σ x + the bound of a sum over |Z| of C selected
+  draws of −N (`treetop.noise.sum_noise`), which holds for any selection at all.
+- *Stopping.* The whole box is also within the nodes dropped so far and the nodes that go on at any one level, all of
+  them: these are a selection of their level's measured nodes, too. The least of such bounds serves. At a level where
+  the box is still below a single node this is that node's upper bound.
 
 Half of the risk α belongs to the lower end, which the inside alone decides. Of the upper end's half, nine tenths are
-the inside's, and the measured levels above share one tenth evenly; one event a level covers whatever is dropped or
-stopped at there, so the union bound gives α. How many levels those are is public, and does not depend on the noise.
+the inside's, and the measured levels above share one tenth evenly; one event a level covers every node that is dropped
+or stopped at there, so the union bound gives α. How many levels those are is public, and does not depend on the noise.
 
 At levels with so many public nodes that only released ones have their measurement kept, those inside are a selection as
 well, for the lower end; for the upper end an unreleased child counts with the highest measurement of such children of
-its parent. What is unresolved is a node that was not retained, like any other; where an only child was not named, the
-node that was measured in its stead goes on no further, and is dropped from what its own level measured.
+its parent. An unresolved node was not retained, like any other dropped node; if an only child was not named, the node
+that was measured in its stead goes on no further, and is dropped from the nodes that its own level measured.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _BoxSums:
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """What the boxes meet at one level."""
+    """The nodes of one level that the boxes meet."""
 
     law: Law | None
     measured: Ints
@@ -74,14 +74,14 @@ class _Met:
     """Retained nodes; `dropped` has the others."""
     dropped: _BoxSums
     known: bool
-    """Whether the value of what was dropped is known, rather than bounded."""
+    """Whether the value of the dropped nodes is known, rather than bounded."""
     going_on: Mapping[int, _BoxSums]
     """Retained nodes by the level at which they, or the ancestors with the same leaves, were measured."""
     ending: Mapping[int, _BoxSums] = field(default_factory=dict)
     """Those of the level above whose only child is not named, in the same way."""
 
     def __add__(self, other: _Met) -> _Met:
-        """Join what boxes meet in parts of a level that have no node in common; nothing of them is unresolved."""
+        """Join the nodes that boxes meet in parts of a level that have no node in common; none is unresolved."""
         going_on = dict(self.going_on)
         for level, more in other.going_on.items():
             going_on[level] = going_on[level] + more if level in going_on else more
@@ -140,7 +140,7 @@ def box_intervals(
 
 
 def _within_facts(boxes: Boxes, facts: PublicFacts, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
-    """Return the bounds of boxes without what facts rule out."""
+    """Return the bounds of boxes, narrowed by public facts."""
     nodes = np.zeros_like(boxes.leaf)
     for attribute, (tree, depth) in enumerate(zip(boxes.spine.trees, boxes.depth, strict=True)):
         if depth:
@@ -155,7 +155,7 @@ def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:
 
 
 class _Walk:
-    """The way down to the boxes, which notes at every level what they meet."""
+    """The way down to the boxes, with the nodes that they meet at every level."""
 
     def __init__(self, seen: Measured, boxes: Boxes, down_to: int | None = None) -> None:
         self._seen, self._boxes = seen, boxes
@@ -188,13 +188,13 @@ class _Walk:
         return bool((self._front.group[rows] >= 0).any())
 
     def nothing(self, index: int) -> _Met:
-        """Return what boxes meet at a level further down where they meet nothing."""
+        """Return an empty entry for a level at which the boxes meet no node."""
         law, kept = self._seen.evidence.laws[index], self._seen.measurements.levels[index - 1]
         zero = np.zeros(len(self._boxes), np.int64)
         return _Met(law, zero, _BoxSums(zero, zero), _BoxSums(zero, zero), kept is not None, {})
 
     def single_bounds(self, confidence: float, below: int) -> tuple[Ints, Ints, Ints]:
-        """Return which boxes are such that were met last below a level, and their bounds."""
+        """Return which single-node boxes were met last below a level, and their bounds."""
         single = np.flatnonzero(self._boxes.single & (self.last_level > below))
         lower, upper = np.zeros(len(single), np.int64), np.zeros(len(single), np.int64)
         for index in np.unique(self.last_level[single]).tolist():
@@ -294,7 +294,7 @@ class _Walk:
         return least
 
     def _ended(self, level: int, stop: int) -> _BoxSums:
-        """Return what a level measured and no level down to another goes on from."""
+        """Return the measured nodes of a level except those from which a level down to another goes on."""
         ended = self.met[level].dropped
         for met in self.met[level + 1 : stop + 1]:
             ended = ended + met.ending[level] if level in met.ending else ended
@@ -302,7 +302,7 @@ class _Walk:
 
 
 def _bound(met: _Met, part: _BoxSums, rows: Ints, risk: Fraction) -> Ints:
-    """Return what the true counts of a selection of what was measured at a level sum to at most."""
+    """Return the upper bound of the sum of the true counts of selected measured nodes of a level."""
     if met.law is None:
         return part.value
     margins = selected_margins(met.law, met.measured[rows], part.number, risk)
@@ -313,7 +313,7 @@ def _bound(met: _Met, part: _BoxSums, rows: Ints, risk: Fraction) -> Ints:
 def _at_most(
     seen: LevelEvidence, candidates: Ints, above: Ints, group_above: Ints, parent: Ints, met: Ints, group: Ints
 ) -> Ints:
-    """Return at least the sum of the measurements of what was dropped: each as high as the highest beside it."""
+    """Return an upper bound of the sum of the dropped nodes' measurements: each counts as the highest beside it."""
     highest = np.where(seen.highest == NOTHING, 0, seen.highest)
     return _sums(above, candidates * highest, group_above) - _sums(met, highest[parent], group)
 
@@ -332,7 +332,7 @@ def _part(met: Ints, value: Ints, group: Ints) -> _BoxSums:
 
 
 def _sums(met: Ints, value: Ints, group: Ints) -> Ints:
-    """Return, for every box, the sum over what its group has met."""
+    """Return, for every box, the sum over the nodes that its group has met."""
     found = np.zeros(int(group.max(initial=0)) + 1, np.int64)
     there = met >= 0
     np.add.at(found, met[there], value[there])
