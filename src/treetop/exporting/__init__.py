@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 MANY_ROWS, MANY_OF_A_BOOK = 1_000_000, 100_000
-"""From so many rows on, their number is told before they are written; a workbook takes fifty times as long as text."""
+"""Announce the number of rows from this size on, before writing; a workbook takes fifty times as long as text."""
 
 for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS):
     register_export(_form)
@@ -47,24 +47,24 @@ for _name, _address in {"map": "treetop.addons.map:MAP", "site": "treetop.addons
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """The files that an export has written."""
 
     files: tuple[Path, ...]
     """The files, the main one first."""
     rows: int
     """The rows of the main file."""
     total: int
-    """The sum of its counts."""
+    """Sum of its counts."""
     skipped: tuple[str, ...]
     """The codes whose rows were left out because they have no coordinates."""
     warning: str | None
-    """What the card warns of, which the files do not say."""
+    """Warning on the card, which the files do not repeat; None if there is none."""
     unresolved: int = 0
-    """How much of the release is in no row, because it is not resolved so far."""
+    """Count that is in no row, because it is not resolved down to these levels."""
     guarded: int = 0
-    """How many codes begin like a formula, and were written with an apostrophe before them."""
+    """Number of codes that begin like a formula, and were written with an apostrophe before them."""
     notes: tuple[str, ...] = ()
-    """What else there is to know of it."""
+    """Further remarks on the files."""
 
 
 def export(release: Release | Selection | str | Path, to: str, out: str | Path, **options: Unpack[Options]) -> Exported:
@@ -99,7 +99,7 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
 
 
 def _announce(main: Sheet | Page | Workbook, out: Path, options: Options) -> None:
-    """Tell how large the main file will be, where that is large; refuse one that the disk does not hold."""
+    """Announce the size of a large main file; refuse one that the disk does not hold."""
     if main.size > (free := disk_usage(out.absolute().parent).free):
         raise ReleaseError(
             f"{out}: would take about {say_bytes(main.size)}, and its disk has {say_bytes(free)} left: export a "
@@ -112,7 +112,7 @@ def _announce(main: Sheet | Page | Workbook, out: Path, options: Options) -> Non
 
 
 def _check(form: Format, options: Options) -> None:
-    """Refuse what is said of files that are not named, or that the format has no use for."""
+    """Refuse options for files that are not named, or that the format does not use."""
     boundaries, code = options.get("boundaries"), options.get("boundaries_code")
     if options.get("encoding") and not (options.get("coordinates") or boundaries):
         raise ReleaseError(
@@ -141,7 +141,7 @@ def _require_ends(release: Selection, form: Format) -> None:
 
 
 def _places(release: Selection, form: Format, folder: Path | None, options: Options) -> dict[str, Places] | None:
-    """Return the places by attribute: of both ends for flows; None where the format does without."""
+    """Return the places by attribute, both ends of flows; None if the format does not need them."""
     columns = {
         "code": options.get("code"),
         "latitude": options.get("latitude"),

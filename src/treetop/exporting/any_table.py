@@ -1,4 +1,4 @@
-"""Any release as one table: codes and names of its attributes, the count, and its interval where there are intervals.
+"""Any release as one table: codes and names of its attributes, the count, and its interval if there is one.
 
 The column `outside` marks counts outside their interval.
 
@@ -28,9 +28,9 @@ from treetop.release.shards import Leaves, Shards
 # Tables of several shards, written one at a time: in spine order, or in the order in which codes were listed.
 
 ROWS = 1 << 20
-"""About so many rows are sorted at a time."""
+"""Rows sorted at a time, about."""
 MOST_FILES = 256
-"""Rows are dealt out to no more files than this."""
+"""Most files that rows are dealt out to."""
 
 
 def shards_at(release: Selection, depths: Depths) -> Shards | None:
@@ -199,7 +199,7 @@ def _of_level(release: Selection, depths: Depths) -> pa.Table | None:
 
 
 def notes_of(request: Request, table: pa.Table) -> tuple[str, ...]:
-    """Return what there is to know of a table."""
+    """Return remarks on a table."""
     lacking = request.release.confidence is not None and "lower" not in table.column_names
     return (NO_INTERVALS,) if lacking else ()
 

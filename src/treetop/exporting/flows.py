@@ -24,15 +24,15 @@ from treetop.release.selection import Selection
 
 @dataclass(frozen=True, eq=False)
 class _Located:
-    """The flows whose ends have coordinates."""
+    """The flows that have coordinates at both ends."""
 
     flows: pa.Table
     places: list[Places]
-    """Of origin and destination."""
+    """Places of origin and destination."""
     rows: list[NDArray[np.int32]]
     """The place of each flow's origin, and of its destination."""
     missing: tuple[str, ...]
-    """The codes that lack coordinates, whose flows were left out."""
+    """The codes without coordinates; their flows were left out."""
 
     @staticmethod
     def of(request: Request, *, more: bool = False) -> _Located:
@@ -77,7 +77,7 @@ def _kepler(request: Request) -> Content:
 
 
 def _qgis(request: Request) -> Content:
-    """Make any table, or lines where it is known where flows begin and end; their types stand beside them."""
+    """Make any table, or lines if the ends of flows have coordinates; their types stand beside them."""
     missing: tuple[str, ...] = ()
     if request.places is None:
         names = list(request.release.spine.attributes)
@@ -170,21 +170,20 @@ QGIS = Format(
 # Synthetic records, one row per unit of count: how large they become is told first, and refused where hardly meant.
 
 ROWS = 1 << 20
-"""How many records are made at a time."""
+"""Records made at a time."""
 MANY = 10_000_000
-"""From so many records on, their number is told before they are written."""
+"""Announce the number of records from this size on, before writing."""
 MOST = 1_000_000_000
-"""More records than this are written only when that is asked for: minutes become hours, and files become terabytes."""
+"""More records than this are written only with `large`: minutes become hours, and files become terabytes."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What records come to."""
+    """The size of exported records."""
 
     records: int
-    """How many there are."""
     bytes: int
-    """About how long they are as CSV; Parquet, which packs rows that repeat, is far smaller."""
+    """Approximate size as CSV; Parquet, which packs rows that repeat, is far smaller."""
 
     @staticmethod
     def of(release: Selection, depths: Depths) -> Size:

@@ -19,101 +19,101 @@ Progress: TypeAlias = Callable[[int], object]
 
 
 class Options(TypedDict, total=False):
-    """What may be said of an export; a format takes from it what it has a use for."""
+    """The options of an export; a format uses those that apply to it."""
 
     level: str | Sequence[str] | None
     """A level of both ends ("province"), or one of an attribute ("origin.province"); the finest when None. A map has
     all levels down to it."""
     coordinates: str | Path | None
-    """A public file with a row per place, such as the hierarchy file. Without it, what the folder carries is used."""
+    """A public file with a row per place, such as the hierarchy file. Without it, the coordinates in the folder are
+    used.
+    """
     code: str | None
-    """Its column with the codes, found by its usual name when None; so are the next three."""
+    """Its column with the codes, found by its usual name if None; so are the next three."""
     latitude: str | None
     longitude: str | None
     name: str | None
     encoding: str | None
-    """Its encoding, or that of the boundaries, where they are text other than UTF-8."""
+    """Its encoding, or that of the boundaries, if they are text other than UTF-8."""
     boundaries: str | Path | None
     """A public GeoJSON file for a map."""
     boundaries_code: str | None
-    """Its property with the codes of one level, found by what it holds when None."""
+    """Its property with the codes of one level, found by its values if None."""
     credit: str | None
     """A line for the foot of a map, such as the source of the boundaries."""
     language: str | None
-    """That of a site or a map: "en", "it" or "de"; English when None."""
+    """Language of a site or a map: "en", "it" or "de"; English if None."""
     skip_missing: bool
-    """Whether counts of places that are not known are left out; otherwise they are refused."""
+    """Whether to leave out counts of places without coordinates; otherwise they are refused."""
     as_is: bool
-    """Whether a CSV file has codes that a spreadsheet would compute as they are; otherwise they have an apostrophe
-    before them, which `treetop.exporting.sheet` takes off again."""
+    """Whether a CSV file keeps codes that a spreadsheet would compute unchanged; otherwise they have an apostrophe
+    before them, which `treetop.exporting.sheet` takes off again.
+    """
     force: bool
-    """Whether an earlier export is replaced."""
+    """Whether to replace an earlier export."""
     large: bool
-    """Whether more than a thousand million records are meant; otherwise they are refused."""
+    """Whether to allow more than a thousand million records; otherwise they are refused."""
     progress: Progress | None
-    """Told of records as they are written."""
+    """Called with the number of records as they are written."""
     announce: Callable[[str], object] | None
-    """Told how large it will be, where that is large."""
+    """Called with a sentence on the size of a large export."""
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is to be written."""
+    """One request for an export."""
 
     release: Selection
-    """The release."""
     depths: Depths
     """The level of every attribute, by its depth."""
     places: Mapping[str, Places] | None
-    """Where places are, by attribute; None where that is not known, or not asked for."""
+    """Places by attribute; None if unknown, or not asked for."""
     out: Path
-    """Where it goes."""
+    """The folder or file to write."""
     options: Options
-    """All that was said of it."""
     folder: Path | None = None
-    """The folder of the release, where it was read from one."""
+    """The folder of the release, if it was read from one."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a format makes of a request."""
+    """The files that a format makes of a request."""
 
     files: Sequence[Sheet | Page | Workbook]
     """The format's files, in their order; some of those that go to a folder may be left out."""
     skipped: tuple[str, ...] = ()
-    """The codes whose rows were left out because it is not known where they are."""
+    """The codes without coordinates; their rows were left out."""
     notes: tuple[str, ...] = ()
-    """What else there is to know of what was written."""
+    """Further remarks on the files."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """What one tool expects."""
+    """The format of one tool."""
 
     name: str
     """The name, such as "csv"."""
     about: str
-    """The tool and what it is given, in a line of help."""
+    """The tool and its input, in a line of help."""
     files: tuple[str, ...]
-    """The names of the files in a folder; the first is the one that a file's name stands for, and always there."""
+    """The names of the files in a folder; the first is the main file, and always there."""
     make: Callable[[Request], Content]
     """Makes the files, without writing any."""
     flows: bool = False
     """Whether only an origin/destination release has it."""
     coordinates: Literal["none", "used", "needed", "any"] = "none"
-    """Those of both ends of flows, used where they are known or needed; or those of any attribute, as for a map."""
+    """Coordinates of both ends of flows, used if known or needed; or those of any attribute, as for a map."""
     outlines: bool = False
     """Whether it draws boundaries, and has a place for a credit."""
     suffixes: tuple[str, ...] = (".csv",)
-    """What the name of a single file may end in; nothing where there are several files."""
+    """Endings of a single file's name; empty if there are several files."""
     aliases: tuple[str, ...] = ()
-    """Other names of the format."""
     told: str = "rows, {total:,} in all"
-    """What people are told was written, after the number of rows."""
+    """Message on the written file, after the number of rows."""
     translated: bool = False
     """Whether it has words in several languages."""
     long: bool = False
-    """Whether it has a row per unit of count, and so tells its progress."""
+    """Whether it has a row per unit of count, and so reports progress."""
 
 
 FORMATS: Registry[Format] = Registry()
@@ -121,7 +121,7 @@ FORMATS: Registry[Format] = Registry()
 
 
 def register_export(form: Format) -> Format:
-    """Offer a format; one that does not say what it is about, or writes nothing, cannot be offered."""
+    """Register a format; refuse one without a description or files."""
     if not form.name.strip() or not form.about.strip() or not form.files:
         raise ReleaseError(
             f"the format {form.name!r} cannot be registered: give it a name, a line about it, and its files"

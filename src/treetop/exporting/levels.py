@@ -36,7 +36,7 @@ def depths_of(release: Selection, level: str | Sequence[str] | None) -> Depths:
 def counts_at(release: Selection, depths: Depths, attributes: Sequence[str], *, more: bool = False) -> pa.Table:
     """Return one row per combination above zero: the attributes' codes at their depths, and `count`.
 
-    With `more`, the bounds of the count and the names of the codes follow, where the release has them.
+    With `more`, the bounds of the count and the names of the codes follow, if the release has them.
     """
     trees = trees_of(release)
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())

@@ -1,4 +1,4 @@
-"""Where places are: names and coordinates by leaf code, from a public file or from the release folder."""
+"""Places: names and coordinates by leaf code, from a public file or from the release folder."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Places:
     code: pa.StringArray
     """The codes, each once."""
     name: pa.StringArray
-    """Their names; the code where there is none."""
+    """Their names; a place without a name has its code."""
     latitude: NDArray[np.float64]
     """Degrees north."""
     longitude: NDArray[np.float64]
     """Degrees east, from -180 to 180."""
 
     def to_table(self) -> pa.Table:
-        """Return what a release folder carries."""
+        """Return the places as the table of a release folder."""
         names = ["code", "name", "latitude", "longitude"]
         return pa.table([self.code, self.name, self.latitude, self.longitude], names=names)
 
@@ -97,7 +97,7 @@ def saved_places(release: Selection, folder: Path) -> dict[str, Places]:
 
 
 def place_attribute(release: Selection, file: str | Path, columns: Mapping[str, str | None]) -> str:
-    """Return the attribute whose leaves a file with coordinates lists: the one of which it knows most."""
+    """Return the attribute of a coordinates file: the one with the most leaves in the file."""
     trees = trees_of(release)
     if len(trees) == 1:
         return next(iter(trees))
@@ -136,7 +136,7 @@ def _mean(codes: pa.Array, names: pa.Array, latitude: NDArray[np.float64], longi
 def _mean_longitude(
     group: NDArray[np.int64], longitude: NDArray[np.float64], rows: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Average longitudes; where places lie closer together across the 180° meridian, across it."""
+    """Average longitudes; if places lie closer together across the 180° meridian, across it."""
     means, spreads = [], []
     for degrees in (longitude, longitude % 360):
         low, high = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
@@ -189,7 +189,7 @@ def _text(rows: pa.Table, file: str | Path, column: str) -> pa.Array:
 
 
 def _degrees(rows: pa.Table, file: str | Path, what: str, column: str) -> NDArray[np.float64]:
-    """Return a column of coordinates, NaN where there is none; what is no coordinate is refused."""
+    """Return a column of coordinates, NaN if missing; refuse values that are no coordinates."""
     values = rows.column(column).combine_chunks()
     if pa.types.is_floating(values.type) or pa.types.is_integer(values.type) or pa.types.is_decimal(values.type):
         degrees = values.cast(pa.float64()).to_numpy(zero_copy_only=False)

@@ -26,7 +26,7 @@ from treetop.release.selection import Selection
 # A workbook of Excel: rows on one sheet, what they are on another; every text stays a text, nothing is computed.
 
 LARGEST = 1_048_575
-"""The most rows below a header that a sheet has room for."""
+"""Most rows of a sheet below its header."""
 LONGEST = 32_767
 """The most characters of a cell."""
 _EXACT = 1 << 53  # whole numbers beyond it are rounded by a spreadsheet
@@ -45,11 +45,10 @@ class Workbook:
     about: Sequence[tuple[object, ...]]
     """The lines of its second."""
     rows: int
-    """How many rows there are."""
     total: int
-    """The sum of their counts."""
+    """Sum of their counts."""
     size: int = 0
-    """About how long it is; it is packed, and hard to tell."""
+    """Approximate size; 0 if not estimated, since a workbook is packed."""
 
     @staticmethod
     def of(file: str, table: pa.Table, about: Sequence[tuple[object, ...]]) -> Workbook:
@@ -114,7 +113,7 @@ class _Packed(BytesIO):
     """The packed workbook, in memory: a file that the library could not finish would fail once more when collected."""
 
     def close(self) -> None:
-        """Stay open for the library, in whatever order the two are collected."""
+        """Stay open for the library: the order in which the two are collected is not known."""
 
 
 def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
@@ -200,17 +199,14 @@ class Sheet:
     """One file to be written, in pieces."""
 
     file: str
-    """Its name in a folder; what it ends in is how it is written."""
+    """Its name in a folder; the ending selects the file format."""
     schema: pa.Schema
-    """Its columns."""
     batches: Iterable[pa.RecordBatch]
-    """Its rows."""
     rows: int
-    """How many there are."""
     total: int
-    """The sum of its counts."""
+    """Sum of its counts."""
     size: int = 0
-    """About how many bytes it has as CSV; 0 where that is not known, or told elsewhere."""
+    """Approximate bytes as CSV; 0 if unknown, or announced elsewhere."""
 
     @staticmethod
     def of(file: str, table: pa.Table, count: str | None = None) -> Sheet:
@@ -224,7 +220,7 @@ class Sheet:
         return replace(self, schema=guard_schema(self.schema), batches=map(guard_rows, self.batches))
 
     def write(self, path: Path) -> None:
-        """Write the file, as Parquet or CSV by what its name ends in."""
+        """Write the file, as Parquet or CSV by the ending of its name."""
         if path.suffix == ".parquet":
             self._write_parquet(path)
         elif path.suffix == ".csvt":
@@ -256,13 +252,11 @@ class Page:
     file: str
     """Its name in a folder."""
     text: str
-    """Its content."""
     rows: int
     """The counts above zero that it shows, at its finest level."""
     total: int
-    """Their sum."""
     size: int = 0
-    """How long it is, where it is worth telling."""
+    """Approximate size; 0 if not worth announcing."""
 
     def guarded(self) -> Page:
         """Return the text as it is: no spreadsheet opens it."""
@@ -285,14 +279,14 @@ def say_bytes(number: int) -> str:
 
 
 def _bytes(column: pa.ChunkedArray) -> int:
-    """Return about how many characters a column has as CSV, with what stands between."""
+    """Return about how many characters a column has as CSV, separators included."""
     if pa.types.is_string(column.type):
         return int(pc.sum(pc.binary_length(column)).as_py() or 0) + 3 * len(column)
     return int(pc.sum(pc.binary_length(column.cast(pa.string()))).as_py() or 0) + len(column)
 
 
 def csv_header(names: Iterable[str]) -> bytes:
-    """Return a header line, quoted where a name needs it."""
+    """Return a header line, with quotes around a name that needs them."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(names)
     return line.getvalue().encode()

@@ -1,4 +1,4 @@
-"""Where an export goes: a new folder or file, in place whole or not at all, and never inside a release."""
+"""The target of an export: a new folder or file, in place whole or not at all, and never inside a release."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ class Target:
     out: Path
     """The folder, or the main file."""
     names: tuple[str, ...]
-    """What the files are called in a folder, the main one first."""
+    """Names of the files in a folder, the main one first."""
     is_folder: bool
-    """Whether `out` is a folder."""
     every: frozenset[str]
     """The files that a folder may hold and still be replaced."""
 
     @staticmethod
     def of(out: Path, names: tuple[str, ...], suffixes: Sequence[str], force: bool, every: frozenset[str]) -> Target:
-        """Decide where the files go, and refuse what must not be written over."""
+        """Choose the target of the files; refuse to overwrite anything else."""
         is_folder = out.is_dir() or not out.suffix
         if not is_folder and out.suffix not in suffixes:
             single = f"a file that ends in {' or '.join(suffixes)}, or " if suffixes else ""
@@ -44,7 +43,7 @@ class Target:
         return replace(self, names=tuple(names))
 
     def named(self, name: str) -> str:
-        """Return what a file is called here: a single file has its own name, and what stands beside it follows it."""
+        """Return a file's name at the target: a single file has its own name, and files beside it follow it."""
         if self.is_folder:
             return name
         return self.out.stem + (self.out.suffix if name == self.names[0] else Path(name).suffix)
@@ -56,7 +55,7 @@ class Target:
 
     @contextmanager
     def draft(self) -> Iterator[Path]:
-        """Give a folder beside the target to write in; what is there at the end is moved into place."""
+        """Yield a folder beside the target to write in; its content is moved into place at the end."""
         try:
             with scratch(self.out) as beside:
                 whole = beside / "whole"
