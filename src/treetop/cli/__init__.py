@@ -54,7 +54,7 @@ class _Refused(Exception):
 
 
 class _Warnings(logging.Handler):
-    """Shows what the package logs as the command line shows everything."""
+    """Shows the package's log messages in the style of the command line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tell(visible(discreet(record.getMessage())))  # a progress bar may stand in the way
@@ -147,7 +147,7 @@ def _leave_interrupted() -> NoReturn:
 
 
 def _fail(problem: Exception) -> NoReturn:
-    """Leave with one message, where there is one for this error."""
+    """Exit with one message, if there is one for this error."""
     if isinstance(problem, click.ClickException):
         click.echo(_told(problem), err=True)
         sys.exit(2)
@@ -162,7 +162,7 @@ def _fail(problem: Exception) -> NoReturn:
 
 
 def _told(problem: click.ClickException) -> str:
-    """Say a mistake in the call as all errors are said, and where the help is."""
+    """Return the message for a wrong call, in the form of all errors, with the command that shows help."""
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     if context is not None and problem.message == context.get_help():  # called without anything
         return problem.message

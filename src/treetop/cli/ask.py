@@ -95,7 +95,7 @@ def _loss(file: PlanFile, epsilon: Decimal | None, delta: Decimal | None, rho: D
 
 
 def _questions(where: Sequence[str], questions: Sequence[str], listed: Path | None) -> list[Asked]:
-    """Return what is asked: conditions of one question, whole questions, and those of a file."""
+    """Return the questions: conditions of one question, whole questions, and those of a file."""
     found: list[Asked] = [list(where)] if where else []
     found += [*questions, *([] if listed is None else _lines(listed))]
     if not found:
@@ -115,7 +115,7 @@ def _lines(listed: Path) -> list[str]:
 
 
 def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, Any]:
-    """Return the answers and what they cost, as plain values."""
+    """Return the answers and their cost, as plain values."""
     charged, fitted = outcome.reservation, outcome.estimates or (None,) * len(outcome.answers)
     return {
         "title": file.plan.title,
@@ -174,7 +174,7 @@ def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
 
 
 def _protected(file: PlanFile) -> str:
-    """Say what is protected, and on what conditions the losses of the ledger add up."""
+    """Return the protected unit, and the conditions on which the losses of the ledger add up."""
     from treetop.domain.unit import only_if
 
     when = only_if(file.plan.conditions)

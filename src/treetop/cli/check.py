@@ -54,7 +54,7 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
 
 
 def render_verdict(verdict: Verdict) -> str:
-    """Return a line for what was verified, or for each thing that is wrong, or that no check can tell."""
+    """Return a line on the verified statements, or one for each that is wrong or that no check can verify."""
     if verdict.warns:
         return f"{style('!', fg='red', bold=True)} {style(printable(verdict.subject), bold=True)}"
     if verdict.caution:

@@ -68,7 +68,7 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
 
 @contextmanager
 def _patience() -> Iterator[None]:
-    """Say what takes so long, where it does: only the first run on a machine compiles."""
+    """Explain a long wait: only the first run on a machine compiles."""
     wait = "Compiling, which only the first run has to do: about half a minute."
     saying = threading.Timer(5.0, click.echo, (wait,), {"err": True})
     saying.daemon = True
@@ -81,7 +81,7 @@ def _patience() -> Iterator[None]:
 
 
 def _exact(file: PlanFile) -> Plan:
-    """The same plan without noise: a loss so large that nothing is hidden, on data that are public anyway."""
+    """The same plan without noise: a loss so large that it hides nothing, on data that are public anyway."""
     from treetop import Loss, Plan
 
     return Plan(file.plan.spine, file.plan.unit, Loss(rho=10**9), margins="none")

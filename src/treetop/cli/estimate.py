@@ -1,4 +1,4 @@
-"""`treetop estimate`: what all measurements of a release say of every node, and a new release made of them."""
+"""`treetop estimate`: estimates of every node from all measurements of a release, and a new release from them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def render_written(summary: dict[str, Any]) -> str:
-    """Return what was written, for people."""
+    """Return a text on the written release."""
     leaves = f"{summary['leaves']:,} {'leaf' if summary['leaves'] == 1 else 'leaves'}"
     return "\n".join(
         [

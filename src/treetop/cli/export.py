@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from treetop.exporting import Exported, Format
 
 SHOWN = 10
-"""How many codes that were left out are listed."""
+"""Most left-out codes to list."""
 
 _PATH = click.Path(path_type=Path)
 
 
 def _known(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
-    """Refuse a format that is not registered; `treetop.export`, which is slow to load, is asked only now."""
+    """Refuse a format that is not registered; `treetop.export`, which is slow to load, is imported only now."""
     from treetop.exporting.formats import names
 
     return click.Choice(names()).convert(name, parameter, ctx)
@@ -92,7 +92,7 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
 
 
 def render(form: Format, done: Exported) -> str:
-    """Return what was written, for people."""
+    """Return a text on the written files."""
     what = form.told.format(total=done.total)
     lines = [f"{done.files[0]}: {done.rows:,} {what}", *(str(file) for file in done.files[1:])]
     if done.unresolved:

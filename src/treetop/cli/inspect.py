@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from treetop.inspection import Inspection
 
 _REASONS = 6
-"""So many columns that are no levels are told, with the reason."""
+"""Most columns to list that are no levels, each with the reason."""
 FENCE = "treetop inspect reads the private table: what it prints is for the steward only, not for release."
 
 

@@ -1,4 +1,4 @@
-"""`treetop ledger`: make a ledger, and show what has been spent."""
+"""`treetop ledger`: make a ledger, and show the spent loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`treetop plan`: what a plan will cost and how accurate it will be, before any private data is read."""
+"""`treetop plan`: the cost and the accuracy of a plan, before any private data is read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def any_given(asked: dict[str, Any]) -> bool:
 
 
 def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> None:
-    """Answer what was asked, and print it."""
+    """Answer the questions about a plan, and print the answers."""
     from treetop.advice.advise import advise
 
     asked["weights"] = dict(map(_weight, asked["weights"]))
@@ -89,7 +89,7 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 def summarise(advice: Advice) -> dict[str, Any]:
-    """Return what was found as plain values."""
+    """Return the advice as plain values."""
     from treetop.advice.fill_in import design_toml, loss_toml
     from treetop.card.meaning import meaning
 
@@ -131,7 +131,7 @@ def _trials(trials: Trials) -> dict[str, Any]:
 
 
 def render_advice(advice: Advice) -> str:
-    """Return what was found for people."""
+    """Return the advice as text."""
     from treetop._util.numbers import plain
     from treetop.advice.fill_in import design_toml, loss_toml
     from treetop.advice.grid import render_grid
@@ -176,7 +176,7 @@ def render_advice(advice: Advice) -> str:
 
 
 def _read(advice: Advice) -> str:
-    """Say what was done with the private table."""
+    """Return the sentence on how the private table was used."""
     if advice.guarded and _is_public(advice):
         return "Of private data, only this was asked: whether the public table is the private one."
     return "No private data was read."
@@ -190,7 +190,7 @@ def _is_public(advice: Advice) -> bool:
 
 
 def worth(total: float) -> str:
-    """Return the heading of what a release is worth."""
+    """Return the heading of the outlook."""
     return f"What to expect of about {total:,.0f} records"
 
 
@@ -211,14 +211,14 @@ def _render_answer(advice: Advice, answer: Answer) -> str:
 
 
 def _targets(advice: Advice) -> list[str]:
-    """Say what the answer is for."""
+    """Return the targets of the answer."""
     if advice.squared_error is not None:
         return [f"a total squared error of {advice.squared_error:,g}, expected of the prior"]
     return [str(target) for target in advice.targets]
 
 
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
-    """Return what a loss means for whom, for people."""
+    """Return the meaning of a loss for each party, as text."""
     from treetop.card.meaning import say_epsilon, say_odds
     from treetop.plan.workload import text_table
 
@@ -299,7 +299,7 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
 
 
 def _margins(plan: Plan, percent: str) -> Iterator[str]:
-    """Say of what margins and bounds speak."""
+    """Yield the sentences on margins and bounds."""
     if "groups" in plan.describe() or getattr(plan, "keeps_regions", False):
         what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
         counted = f"one number of {what}, in one region,"
@@ -355,19 +355,19 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
 
 
 def _facts(sentences: list[str]) -> list[str]:
-    """Return what is known, and what that does."""
+    """Return the public facts, and their effect."""
     return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 
 def _worth(plan: Plan, told: dict[str, Any] | None) -> list[str]:
-    """Return what a release would be worth, where the number of records is roughly known."""
+    """Return the outlook on a release, if the number of records is roughly known."""
     from treetop.advice.outlook import outlook
 
     return [] if told is None else [bold(worth(told["total"])), str(outlook(plan, told["total"])), ""]
 
 
 def _largest(plan: Plan, confidence: float) -> list[str]:
-    """Return what the largest size of a plan for group sizes costs."""
+    """Return the cost of the largest size of a plan for group sizes."""
     from treetop.advice.largest import largest_advice
     from treetop.plan.groups.planned import GroupTablePlan
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Interrupts:
-    """What is known about Ctrl-C in this process."""
+    """State of Ctrl-C in this process."""
 
     asked: int | None = None
     """The signal that came while it could still end the command."""
     finishing: bool = False
-    """Whether it is too late: the result is being put in place, or is there."""
+    """Whether it is too late to cancel: the result is being put in place, or is there."""
 
 
 _state = _Interrupts()
@@ -49,7 +49,7 @@ def check_interrupt() -> None:
 
 
 def finish() -> None:
-    """From here on the command ends as if there were no Ctrl-C: what is done is done, and recorded."""
+    """From here on the command ends as if there were no Ctrl-C: its result is in place and recorded."""
     check_interrupt()
     _state.finishing = True
 
@@ -83,7 +83,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 class Bar:
-    """A bar that is told what is being done, and how much of it, from 0 to 1."""
+    """A progress bar; it is called with the current stage and the finished share of it, from 0 to 1."""
 
     def __init__(self, shown: bool = True) -> None:
         self._shown = shown and sys.stderr.isatty()

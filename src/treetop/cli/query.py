@@ -125,7 +125,7 @@ def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -
 
 
 def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
-    """Yield what a reader should know beside the numbers: what is counted, what may belong, and what does not fit."""
+    """Yield remarks beside the numbers: the unit of count, remainders that may belong, and counts outside intervals."""
     from treetop.release.selection import outside
 
     yield from chosen.card.get("counted", {}).get("sentences", ())
@@ -140,7 +140,7 @@ def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[st
 
 
 def _in_no_row(chosen: Selection, table: pa.Table) -> int:
-    """Return how much of what was chosen is in no row of a table."""
+    """Return the part of the selection's count that is in no row of a table."""
     shown: int = sum(table["count"].to_pylist())
     return chosen.total - shown
 

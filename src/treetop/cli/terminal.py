@@ -1,6 +1,6 @@
-"""The one way out for text: nothing that a title, a code or a file name holds can drive a terminal.
+"""The only output for text: no title, code or file name can send control sequences to a terminal.
 
-Only `style` makes colours, and only here is what it makes told from what was read somewhere.
+Only `style` makes colours, and only this module separates its output from text that was read from elsewhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STYLED = re.compile(rf"{re.escape(_MARK)}([0-9;]*)>")
 
 
 class Safe:
-    """A text stream that writes only what may be shown. Its bytes, for other programs, are as they were."""
+    """A text stream that writes printable text only. Its bytes, for other programs, are unchanged."""
 
     def __init__(self, stream: Any) -> None:
         self.rich_proxied_file = stream  # where `rich` draws its bars
@@ -48,9 +48,9 @@ class Safe:
 
 
 def make_printable(stream: Any) -> None:
-    """Let a stream take every character: UTF-8 in files and pipes, and a question mark where a terminal lacks a sign.
+    """Let a stream take every character: UTF-8 in files and pipes, a question mark for signs a terminal lacks.
 
-    On Windows what is piped is of another encoding, which has no signs for lines and ticks.
+    On Windows, pipes have another encoding, without signs for lines and ticks.
     """
     if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
         if stream.isatty():
@@ -60,7 +60,7 @@ def make_printable(stream: Any) -> None:
 
 
 def said(text: str) -> str:
-    """Return a text that may be shown: what was given in the wrong place may be a URL with a password."""
+    """Return a text that may be shown: an argument in the wrong place may be a URL with a password."""
     return visible(discreet(text))
 
 
@@ -78,7 +78,7 @@ def shown_safely() -> Iterator[None]:
 
 
 def style(text: str, **look: Any) -> str:
-    """Return text with a look, as `click.style` does; plain where standard output is no terminal."""
+    """Return text with a look, as `click.style` does; plain if standard output is no terminal."""
     if not getattr(sys.stdout, "styled", False):
         return text
     start, end = click.style("\0", **look).split("\0")
@@ -103,7 +103,7 @@ def raw(stream: Any) -> Any:
 
 
 def numbers(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, ...]:
-    """Read an option that lists positive numbers; none where it was not given."""
+    """Read an option that lists positive numbers; none if it was not given."""
     if text is None:
         return ()
     try:
@@ -133,7 +133,7 @@ def expect_head(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_flags(text: str, command: click.Command) -> str:
-    """Name the arguments of a text by the flags of a command, where it has them."""
+    """Replace the names of arguments in a text by the flags of a command, if it has them."""
     options = _options(command)
 
     def flag(name: str, value: str | None) -> str | None:
@@ -169,7 +169,7 @@ def say_json(value: Any) -> None:
 
 
 def say_warning(card: dict[str, Any]) -> None:
-    """Say what a card warns of, if it does."""
+    """Print the warning of a card, if it has one."""
     if warning := card.get("warning"):
         tell(warning)
 
@@ -217,7 +217,7 @@ def print_csv(table: pa.Table) -> None:
 
 @contextmanager
 def standard_output() -> Iterator[None]:
-    """End quietly when the reader has read enough, as `head` does; say so when nothing can be written."""
+    """End quietly when the reader has read enough, as `head` does; report it if nothing can be written."""
     try:
         yield
         sys.stdout.flush()
