@@ -1,4 +1,4 @@
-"""A batch of nodes: their children are measured, repaired and, where above zero, moved to the front of the memory."""
+"""A batch of nodes: measure and repair their children, and move those above zero to the front of the memory."""
 
 from __future__ import annotations
 
@@ -19,70 +19,70 @@ Ints = NDArray[np.int64]
 
 
 class Parents(NamedTuple):
-    """The retained nodes whose children are measured."""
+    """The retained nodes of a batch, as arrays with one entry per node."""
 
     node: NDArray[np.int32]
-    """Which node of the attribute that is refined; the nodes are numbered where several are."""
+    """Node of the refined attribute; if a step refines several attributes, the position of the node."""
     released: Ints
-    """Their counts."""
+    """Released counts."""
     start: Ints
-    """Where the private leaves under each node start."""
+    """Start of each node's range of private leaves."""
     stop: Ints
-    """Where they stop."""
+    """End of that range."""
     first: Ints
     """The children of every node v are `first[v] : first[v + 1]`."""
     denied: NDArray[np.bool_]
-    """Which of them have an only child that is not named."""
+    """Whether the node has an only child that is not named."""
     ties: Ints
-    """What breaks the ties of each."""
+    """Tie-breaking seed of each node."""
 
 
 class Leaves(NamedTuple):
-    """What of the private counts a level needs."""
+    """The private leaves, with the bits of their keys that hold the ranks of the level."""
 
     keys: NDArray[np.uint64]
-    """The word of the leaves' paths that has the ranks of the level."""
+    """The word of each leaf's path that holds the ranks of the level."""
     shift: int
-    """Where they stand in it."""
+    """Position of the ranks in the word, in bits."""
     mask: np.uint64
-    """How wide they are."""
+    """Mask of the ranks after the shift."""
     before: Ints
-    """The sum of all counts before each leaf."""
+    """Cumulative counts: the sum of all counts before each leaf."""
 
 
 class Children(NamedTuple):
     """Memory for the children of a batch.
 
-    `value` comes with their noise, behind room for the only children that have none, so that what is kept can be moved
-    to the front without overwriting noise that is still to be used.
+    `value` starts with free space for the only children, which have no noise, followed by the noise of the others. So
+    retained children can be moved to the front without overwriting unused noise.
     """
 
     value: Ints
-    """Noise, then measurements, and in front the counts of what is kept."""
+    """Noise, then measurements; the front holds the released counts of retained children."""
     start: Ints
-    """Of what is kept, where the private leaves under it start; empty where nobody asks, because it is a leaf."""
+    """Of retained children: start of the range of private leaves. Empty if the children are leaves."""
     stop: Ints
-    """Where they stop."""
+    """End of that range."""
     parent: NDArray[np.int32]
-    """Of what is kept, the position of the parent in the batch."""
+    """Of retained children: position of the parent in the batch."""
     child: NDArray[np.int32]
-    """Of what is kept, the attribute's node, or the child's number."""
+    """Of retained children: the attribute's node, or the child's number."""
     measured: Ints
-    """Of what is kept, the measurement."""
+    """Of retained children: the measurement."""
     highest: Ints
-    """By parent, the highest measurement of what is not kept."""
+    """By parent: highest measurement among children that are not retained."""
     left: Ints
-    """By parent, what went to children that are not named."""
+    """By parent: count left at the parent because its children are not named."""
     slots: Ints
-    """All measurements; empty where they are not kept."""
+    """All measurements; empty if they are not kept."""
     begin: Ints
-    """Of all children of one node, where the private leaves under each start; empty where nobody asks."""
+    """Start of the range of private leaves, for all children of one node. Empty if the children are leaves."""
     end: Ints
-    """Where they stop."""
+    """End of that range."""
     state: Ints
-    """What the repair of one node remembers."""
+    """State of one node's repair."""
     scratch: Ints
-    """What it writes down meanwhile."""
+    """Scratch memory of the repair."""
 
 
 @kernel_in_place
@@ -96,8 +96,8 @@ def refine_batch(
 ) -> int:  # fmt: skip
     """Measure, repair and prune the children of many nodes, of which `only` have one; return how many were kept.
 
-    It is given `Children`, `Parents` and `Leaves` array by array: handing over tuples costs a per cent of a release.
-    What went to children that measured less than `named` is left at their parents.
+    The arguments are the arrays of `Children`, `Parents` and `Leaves`: passing tuples would cost 1 % of the run time.
+    The counts of children that measured less than `named` are left at their parents.
     """
     tracked = len(start) > 0
     kept, slot = 0, only
@@ -145,7 +145,7 @@ def refine_batch(
 def refine_batch_custom(
     repair: NodeRepair, children: Children, parents: Parents, leaves: Leaves, only: int, order: RepairOrder, named: int,
 ) -> int:  # fmt: skip
-    """Do what `refine_batch` does, with a repair that is any function of one node."""
+    """Do the same as `refine_batch`, with a custom repair function."""
     kept, slot = 0, only
     for i, node in enumerate(parents.node.tolist()):
         eldest, after = int(parents.first[node]), int(parents.first[node + 1])
@@ -172,7 +172,7 @@ def refine_batch_custom(
 
 
 def repaired_by(repair: NodeRepair, x: Ints, count: int, order: RepairOrder, seed: int) -> Ints:
-    """Return what a repair makes of measurements; refuse what does not add up."""
+    """Return the repaired counts of one node; refuse a result that does not add up."""
     y = np.asarray(repair.function(x, count, order.name, seed))
     if y.shape != x.shape or y.dtype.kind not in "iu" or (len(y) and y.min() < 0) or y.sum() != count:
         raise NumberError(f"the repair {repair.name!r} does not give non-negative whole numbers that sum to the parent")
@@ -186,7 +186,7 @@ def keep(
 ) -> tuple[int, int, int]:  # fmt: skip
     """Repair the measurements of one node and move the children above zero, if named, to the front.
 
-    Returns how many are in front, the highest measurement of the others, and what the others would have had.
+    Returns the number of children in front, the highest measurement of the others, and the count withheld from them.
     """
     tracked = len(start) > 0
     least = least_kept(state)
@@ -211,7 +211,7 @@ def keep(
     return kept, highest, left
 
 
-# A batch of nodes whose children public facts bound: measured, repaired within the bounds, and moved to the front.
+# A batch of nodes with public bounds on their children: measured, repaired within the bounds, and moved to the front.
 
 
 @kernel
@@ -224,9 +224,9 @@ def refine_batch_bounded(
     lower: Ints, upper: Ints, exact: bool,
     only: int, kind: int, order: int, named: int,
 ) -> int:  # fmt: skip
-    """Do what `refine_batch` does, within the bounds of children, which stand as their noise does.
+    """Do the same as `refine_batch`, within bounds for each child. The bounds have the layout of the noise.
 
-    A child that has something by its bounds is named whatever it measured.
+    A child with a lower bound above zero is named regardless of its measurement.
     """
     tracked = len(start) > 0
     kept, slot = 0, only

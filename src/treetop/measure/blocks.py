@@ -1,8 +1,8 @@
-"""One level of a descent under a margin: the children of all retained nodes agree with their parents and the margin.
+"""Refine one level under a margin: children agree with their parents and with the margin.
 
-Nodes whose children are counted by the same cells of the margin are the rows of one block. Blocks are independent of
-each other, and the noise of a cell is a function of the level's key and of the cell's place in the public domain: a
-level is the same whoever runs it, and however it is cut into tasks.
+Nodes with children in the same cells of the margin are the rows of one block. Blocks are independent of each other. The
+noise of a cell is a function of the level's key and of the cell's place in the public domain, so the result does not
+depend on the engine or on the division into tasks.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 CELLS = 1 << 18
-"""About so many cells are one task, unless a block has more."""
+"""Target size of one task, in cells; a larger block is a task of its own."""
 PIECE = 1 << 18
-"""About so many cells of a large block are looked at together."""
+"""Cells of a large block that are processed at a time."""
 LARGE = 1 << 22
 """A block with more cells is never in memory as a whole: its rows are measured again for every sweep."""
 FAR = 6.0
-"""So many standard deviations lower is what a row's own repair sets to zero, as a target of the block."""
+"""Targets of cells that the row's own repair sets to zero are this many standard deviations lower."""
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What the children of all retained nodes have to add up to."""
+    """The column sums that the children of all retained nodes must have."""
 
     kept: Ints = field(repr=False)
-    """The cells of the margin: by group of nodes (row) and node of the refined attribute (column)."""
+    """Cells of the margin: by group of nodes (row) and node of the refined attribute (column)."""
     measured: Ints | None = field(default=None, repr=False)
-    """What was measured of the nodes themselves, where the margin is the level: they are not measured again."""
+    """Measurements of the nodes themselves, if the margin is the level: they are not measured again. None otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,52 +56,50 @@ class SoftMarginal:
     """A table that the children agree with as nearly as their columns allow."""
 
     groups: Ints = field(repr=False)
-    """Which row of the table each node is in, block by block."""
+    """Row of the table for each node, block by block."""
     kept: Ints = field(repr=False)
-    """The cells of the table, as those of `Columns`."""
+    """Cells of the table, with the axes of `Columns.kept`."""
     variance: float
-    """That of the noise of one cell."""
+    """Variance of the noise of one cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class TargetShift:
-    """By how much measurements are moved before the fit, because of a table that they should nearly agree with."""
+    """Shifts of measurements before the fit, towards a table that they should nearly agree with."""
 
     groups: Ints = field(repr=False)
-    """Which row of the moves each node is in."""
+    """Row of the shifts for each node."""
     by: Reals = field(repr=False)
-    """By group and node of the refined attribute."""
+    """Shifts by group and node of the refined attribute."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockTask:
-    """Some blocks with all that their repair needs: private, as counts and key are."""
+    """Some blocks with everything that their repair needs. Private: contains counts and the key."""
 
     step: Step
-    """The level, which is public."""
+    """The level (public)."""
     above: Frontier
-    """The rows, block by block; their ranges point into the counts."""
+    """The rows, block by block, with ranges into the counts."""
     groups: Ints
-    """Which group of the margin each row is in."""
+    """Group of the margin for each row."""
     columns: Columns
-    """The margin."""
     counts: Counts
-    """The private leaves."""
     key: Key = field(repr=False)
-    """The secret of the level's noise."""
+    """Key of the level's noise (secret)."""
     rows: int = 0
-    """How many rows there are in the blocks before these."""
+    """Number of rows in the blocks before these."""
     moves: tuple[TargetShift, ...] = ()
-    """What moves the measurements of these rows."""
+    """Shifts of the measurements of these rows."""
 
 
 def refine_blocks(
     blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[SoftMarginal], key: Key, executor: Executor,
     every: int | None = None,
 ) -> RefinedLevel:  # fmt: skip
-    """Return the retained children of a frontier, which agree with the columns, and nearly with other tables.
+    """Return the retained children of a frontier; they agree with the columns, and nearly with other tables.
 
-    Evidence is kept as `refine` keeps it.
+    `every` selects the evidence, as in `refine`.
     """
     tasks = block_tasks(blocks, columns, counts, key)
     for near in nearly:
@@ -110,7 +108,7 @@ def refine_blocks(
 
 
 def _run_tasks(tasks: Sequence[BlockTask], executor: Executor, keep_all: bool) -> Iterator[Refined]:
-    """Yield what tasks give in their order: large blocks one after the other, and what is between them at once."""
+    """Yield the results of tasks in order: large blocks one after the other, all tasks between them in parallel."""
     for large, some in groupby(tasks, _is_large):
         if large:
             yield from (_run_large(task, executor, keep_all) for task in some)
@@ -119,9 +117,9 @@ def _run_tasks(tasks: Sequence[BlockTask], executor: Executor, keep_all: bool) -
 
 
 def moved_tasks(tasks: Sequence[BlockTask], near: SoftMarginal, executor: Executor) -> list[BlockTask]:
-    """Move measurements towards a table, each by its part of the gap between the table and what they sum to.
+    """Shift measurements towards a table, each by its share of the gap between the table and their sum.
 
-    That is the best linear update of independent measurements by a noisy sum of them.
+    This is the best linear update of independent measurements by a noisy sum of them.
     """
     own = [near.groups[task.rows : task.rows + len(task.above)] for task in tasks]
     total, number = np.zeros(near.kept.shape), np.zeros(near.kept.shape)
@@ -137,7 +135,7 @@ def moved_tasks(tasks: Sequence[BlockTask], near: SoftMarginal, executor: Execut
 
 
 def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Reals]:
-    """Return what the measurements of a task sum to in every cell of a table, and how many they are."""
+    """Return the sum and the number of a task's measurements in every cell of a table."""
     task, groups, shape = asked
     slots = task.step.fanout(task.above)
     value, _, _ = measure_cells(task, slots)
@@ -173,7 +171,7 @@ def _run_all(task: BlockTask) -> Refined:
 
 
 def _run(task: BlockTask, keep_all: bool = False) -> Refined:
-    """Measure and repair the blocks of a task: a pure function."""
+    """Measure and repair the blocks of a task (a pure function)."""
     step, above = task.step, task.above
     slots = step.fanout(above)
     value, start, stop = measure_cells(task, slots)
@@ -189,22 +187,22 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
 
 
 def wanted_of(task: BlockTask, slots: Ints, value: Ints) -> Ints:
-    """Return the measurements of a task as they are fitted: moved towards tables that they nearly agree with."""
+    """Return the measurements of a task, shifted towards tables that they should nearly agree with."""
     return value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
 
 
 def ties_of(task: BlockTask) -> Ints:
-    """Return what breaks the ties of each row."""
+    """Return the tie-breaking seed of each row."""
     return seeds(task.key, task.step.places.first(task.above.nodes))
 
 
 def far_of(step: Step) -> float:
-    """Return how far below a measurement the target is of what a row's own repair sets to zero."""
+    """Return the distance of targets below measurements, for cells that the row's own repair sets to zero."""
     return FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
 
 
 def _is_large(task: BlockTask) -> bool:
-    """Whether a task is one block that is not to be in memory as a whole."""
+    """Whether a task is one block that is too large for memory."""
     if task.step.level.widest * len(task.above) <= LARGE:
         return False
     (refined,) = task.step.level.parts
@@ -214,7 +212,7 @@ def _is_large(task: BlockTask) -> bool:
 
 
 def _pieces(task: BlockTask) -> list[BlockTask]:
-    """Cut a large block into runs of rows."""
+    """Cut a large block into ranges of rows."""
     width = int(task.step.fanout(task.above[:1])[0])
     height = max(PIECE // width, 1)
     return [
@@ -231,7 +229,7 @@ def _pieces(task: BlockTask) -> list[BlockTask]:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Some rows of a large block, for the repair that asks for them again and again: private, as counts and key are."""
+    """Some rows of a large block, for repeated reading by the repair. Private: contains counts and the key."""
 
     task: BlockTask
     first: int
@@ -291,9 +289,10 @@ def _keep_piece(asked: tuple[BlockTask, Ints, Ints, bool]) -> Refined:
 
 
 def measure_cells(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
-    """Measure the cells of a task: the one place here that reads private counts. Also return where each one's are.
+    """Measure the cells of a task; also return the ranges of their leaves. The only function here that reads counts.
 
-    Noise is found by its place, so that cells which are looked at twice are measured once: the same numbers come back.
+    Noise is determined by the place of a cell, so a cell that is read twice has the same measurement: it is measured
+    once.
     """
     step, above, before = task.step, task.above, task.columns.measured
     size = int(slots.sum())
@@ -308,7 +307,7 @@ def measure_cells(task: BlockTask, slots: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _children(task: BlockTask, slots: Ints) -> Ints:
-    """Return the nodes that the cells of a task are of."""
+    """Return the nodes of a task's cells."""
     (refined,) = task.step.level.parts
     if not task.step.level.is_plain:
         listed: Ints = task.step.children(task.above)[refined.attribute].astype(np.int64)
@@ -320,7 +319,7 @@ def _children(task: BlockTask, slots: Ints) -> Ints:
 
 
 def _moves(task: BlockTask, slots: Ints) -> Reals:
-    """Return by how much every measurement of a task is moved."""
+    """Return the shift of every measurement of a task."""
     moved = np.zeros(int(slots.sum()))
     for one in task.moves:
         moved += one.by[np.repeat(one.groups, slots), _children(task, slots)]
@@ -332,9 +331,9 @@ def _count_cells(
     value: Ints, start: Ints, stop: Ints, slots: Ints, keys: NDArray[np.uint64], shift: int, mask: np.uint64,
     before: Ints, starts: Ints, stops: Ints, measures: bool,
 ) -> None:  # fmt: skip
-    """Turn noise into measurements, and write down where the private leaves of every child are.
+    """Add true counts to noise, and write the range of private leaves of every child.
 
-    What was measured before is not measured again: the true counts are then added to numbers that nobody reads.
+    If `measures` is false, the level was measured before: the sums are then written to an array that is not used.
     """
     at = 0
     for i in range(len(slots)):
@@ -347,7 +346,7 @@ def _count_cells(
 
 
 def repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: Ints) -> Ints:
-    """Return what every row would be were it repaired alone, by a repair of somebody's own."""
+    """Return every row as repaired alone, by a custom repair."""
     alone, at = np.empty(len(value), np.int64), 0
     for i, size in enumerate(slots.tolist()):
         if size:
@@ -362,7 +361,7 @@ def repair_blocks(
     value: Ints, alone: Ints, slots: Ints, count: Ints, node: NDArray[np.int32], groups: Ints, first: Ints, kept: Ints,
     far: float, kind: int, order: int, ties: Ints, out: Ints,
 ) -> None:  # fmt: skip
-    """Repair block after block; rows of one block follow each other."""
+    """Repair block after block; the rows of one block are adjacent."""
     i, at = 0, 0
     while i < len(slots):
         end = i + 1
@@ -392,8 +391,8 @@ def set_targets(
 ) -> None:  # fmt: skip
     """Write the targets of some rows of one block, and which cells are likely to be above zero.
 
-    A target is the measurement itself where the repair is by least squares; else what the row's own repair makes of
-    it, and far below the measurement where that is zero. Rows that are repaired already are given as `alone`.
+    With least squares, a target is the measurement. Otherwise it is the value after the row's own repair, or far below
+    the measurement if that value is zero. Rows that are repaired already are given as `alone`.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     width = len(value) // len(count)
@@ -411,7 +410,7 @@ def set_targets(
 
 @kernel_in_place
 def scale_of(far: float) -> float:
-    """Return how far one step of a fit may go."""
+    """Return the largest step of a fit."""
     return 0.5 * far + 1.0
 
 
@@ -460,5 +459,5 @@ def _gather(
 
 
 def cells_of_rows(number: Ints, rows: Ints) -> Ints:
-    """Return where the values of some rows are, row by row, of values with so many a row."""
+    """Return the positions of the values of some rows, given the number of values per row."""
     return cells_from((np.cumsum(number) - number)[rows], number[rows])

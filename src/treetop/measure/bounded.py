@@ -1,8 +1,8 @@
-"""One level of a descent under a margin where not every cell may have just any count: impossible ones, and bounds.
+"""Refine one level under a margin if some cells are impossible or bounded.
 
-Rows, the children of one node, are exact and within their bounds; columns agree with the margin as nearly as these
-allow. What they are meant to have is first brought to what the rows have together, since a level above may have left an
-attribute's nodes with other counts than the margin has.
+Rows, the children of one node, are exact and within their bounds. Columns agree with the margin as nearly as these
+allow. Their targets are first scaled to the total of the rows, since a level above may have left an attribute's nodes
+with other counts than the margin has.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _run_all(task: BlockTask) -> Refined:
 
 
 def _run(task: BlockTask, keep_all: bool = False) -> Refined:
-    """Measure and repair the blocks of a task: a pure function."""
+    """Measure and repair the blocks of a task (a pure function)."""
     step, above = task.step, task.above
     slots = step.fanout(above)
     value, start, stop = measure_cells(task, slots)
@@ -90,10 +90,10 @@ def repair_rows(
     value: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, far: float, kind: int, order: int, ties: Ints,
     target: Reals, alone: Ints,
 ) -> None:  # fmt: skip
-    """Write what every row is when it is repaired alone within its bounds, and the targets of its cells.
+    """Write every row as repaired alone within its bounds, and the targets of its cells.
 
-    Targets are those of blocks without bounds: the measurement where the repair is by least squares; else what the
-    row's own repair makes of it, and far below the measurement where that is zero.
+    With least squares, a target is the measurement. Otherwise it is the value after the row's own repair, or far below
+    the measurement if that value is zero.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     at = 0
@@ -113,7 +113,7 @@ def _blocks(
     target: Reals, alone: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, node: Ints, task: BlockTask,
     child: Ints, only: Ints, scale: float,
 ) -> Ints:  # fmt: skip
-    """Return the whole numbers of all rows, block by block: rows of one block follow each other."""
+    """Return the whole numbers of all rows, block by block; the rows of one block are adjacent."""
     (refined,), out = task.step.level.parts, alone
     changes = np.flatnonzero((np.diff(task.groups) != 0) | (np.diff(node) != 0)) + 1
     bounds = [0, *changes.tolist(), len(slots)]
@@ -134,7 +134,7 @@ def _blocks(
 
 
 class _Cells:
-    """All cells of a block, of which those that are no slots can have nothing."""
+    """All cells of a block; cells without a slot are zero."""
 
     def __init__(self, size: int) -> None:
         self.target = np.zeros(size)
@@ -142,17 +142,17 @@ class _Cells:
 
     @staticmethod
     def open(size: int, place: Ints, target: Reals, lower: Ints, upper: Ints) -> _Cells:
-        """Return the cells of which some have targets and bounds."""
+        """Return the cells, some of which have targets and bounds."""
         cells = _Cells(size)
         cells.target[place], cells.lower[place], cells.upper[place] = target, lower, upper
         return cells
 
     def fix(self, place: int, count: int) -> None:
-        """Say what an only child has."""
+        """Fix the count of an only child."""
         self.lower[place] = self.upper[place] = count
 
     def repaired(self, rows: Ints, columns: Ints, scale: float) -> Ints:
-        """Return whole numbers with these rows, and columns as nearly as bounds allow."""
+        """Return whole numbers with these row sums, and columns as near as bounds allow."""
         out = np.empty(len(self.target), np.int64)
         repair_bounded_block(
             self.target, self.lower, self.upper, rows, columns, 0, scale, TOLERANCE, MOST_SWEEPS, out
@@ -161,7 +161,7 @@ class _Cells:
 
 
 def columns_of_rows(kept: Ints, blocks: Blocks, refined: AttributeStep) -> Ints:
-    """Return the columns of a margin, block by block in proportion to what the rows of the block have together."""
+    """Return the columns of a margin, block by block, in proportion to the total of the block's rows."""
     columns, total = kept.copy(), blocks.counts()
     group, parent = np.divmod(blocks.number, len(refined.first) - 1)
     for row, first, last, count in zip(group, refined.first[parent], refined.first[parent + 1], total, strict=True):
@@ -170,7 +170,7 @@ def columns_of_rows(kept: Ints, blocks: Blocks, refined: AttributeStep) -> Ints:
 
 
 def brought_to(columns: Ints, total: int) -> Ints:
-    """Return whole numbers in proportion to columns that add up to a total: the largest remainders are rounded up.
+    """Return whole numbers in proportion to `columns` that add up to `total`, by largest remainders.
 
     >>> brought_to(np.array([3, 1, 0]), 6).tolist()
     [5, 1, 0]
@@ -188,15 +188,15 @@ def brought_to(columns: Ints, total: int) -> Ints:
     return whole
 
 
-# Public facts and private counts: what a run reads exactly because the plan says so, and what it may not contradict.
+# Public facts and private counts: invariants that a run reads exactly, and facts that it may not contradict.
 
 _SHOWN = 3
 PIECE = 1 << 20
-"""So many leaves are compared at a time."""
+"""Number of leaves that are compared at a time."""
 
 
 def leaf_nodes(spine: Spine, counts: Counts) -> Ints:
-    """Return the leaves that are there, by attribute (row): private."""
+    """Return the non-empty leaves, by attribute (row). Private."""
     nodes = np.zeros((len(spine.trees), len(counts)), np.int64)
     for level in spine.levels:
         go_down(spine, level.index, counts, nodes)
@@ -204,14 +204,14 @@ def leaf_nodes(spine: Spine, counts: Counts) -> Ints:
 
 
 def _pieces(spine: Spine, counts: Counts) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the leaves that are there and their counts, some at a time: private, and there may be more than fit."""
+    """Yield the non-empty leaves and their counts, some at a time. Private, and possibly larger than memory."""
     for begin in range(0, len(counts), PIECE):
         piece = counts.part(begin, min(begin + PIECE, len(counts)))
         yield leaf_nodes(spine, piece), np.diff(piece.before)
 
 
 def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
-    """Return the facts with the private table's own counts of what the plan publishes as it is."""
+    """Return the facts with the private table's invariants added."""
     if not facts.invariants:
         return facts
     tables = [CellNumbering(facts.spine, depths) for depths in facts.invariants]
@@ -223,7 +223,7 @@ def with_invariants(facts: PublicFacts, counts: Counts) -> PublicFacts:
 
 
 def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
-    """Return the counts of leaves that are possible: others, which a plan may choose not to refuse, count nowhere."""
+    """Return the counts of possible leaves only; records in impossible leaves that a plan admits are not counted."""
     if not facts.possible.rules:
         return counts
     spine = facts.spine
@@ -233,7 +233,7 @@ def possible_counts(facts: PublicFacts, counts: Counts) -> Counts:
 
 
 def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
-    """Refuse private counts that contradict a public fact, unless the plan leaves that open; nothing is spent yet."""
+    """Refuse private counts that contradict a compared fact; nothing is spent yet."""
     _refuse_other_invariants(facts, counts)
     if (found := contradiction(facts, counts)) is not None:
         fact, why = found
@@ -245,7 +245,7 @@ def refuse_contradiction(facts: PublicFacts, counts: Counts) -> None:
 
 
 def contradiction(facts: PublicFacts, counts: Counts) -> tuple[TableFact, str] | None:
-    """Return the first fact that counts contradict, and how; None where they agree with all that are compared."""
+    """Return the first fact that the counts contradict, and how; None if they agree with all compared facts."""
     checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
     if not checked:
         return None
@@ -257,8 +257,10 @@ def contradiction(facts: PublicFacts, counts: Counts) -> tuple[TableFact, str] |
 
 
 def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
-    """Refuse counts that are to be published as they are where they contradict a fact, also one that is not compared:
-    a release cannot keep both. All neighbours that are protected have these counts, so this tells of nobody else."""
+    """Refuse invariants that contradict a fact, even one that is not compared: a release cannot keep both.
+
+    All protected neighbours have the same invariants, so the refusal reveals nothing about any unit.
+    """
     try:
         if facts.invariants:
             with_invariants(facts, counts).check()
@@ -271,22 +273,22 @@ def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
 
 @dataclass
 class _Compared:
-    """A fact, and what the leaves so far have in the cells that it is about: private."""
+    """A fact, and the counts so far in its cells. Private."""
 
     fact: TableFact
     count: Ints
-    """By cell with bounds."""
+    """Counts of bounded cells."""
     records: int = 0
-    """In cells that are impossible."""
+    """Records in impossible cells."""
     cells: list[int] = field(default_factory=list)
-    """The first of these."""
+    """First impossible cells with records."""
 
     @staticmethod
     def with_nothing(fact: TableFact) -> _Compared:
         return _Compared(fact, np.zeros(0 if fact.boxes is None else len(fact.boxes.cells), np.int64))
 
     def add(self, nodes: Ints, number: Ints) -> None:
-        """Take in some leaves."""
+        """Add some leaves."""
         fact, finest = self.fact, self.fact.table.spine.finest
         if fact.rule is not None:
             wrong = np.flatnonzero(~fact.rule.allows(finest, nodes))
@@ -297,13 +299,13 @@ class _Compared:
             self.count += fact.table.counted(fact.boxes.cells, nodes, finest, number)
 
     def impossible(self) -> str | None:
-        """Say how many records are where there can be none."""
+        """Describe records in impossible cells; None if there are none."""
         if not self.cells:
             return None
         return f"{self.records:,} records are in cells that are impossible, such as {_named(self.fact, self.cells)}"
 
     def beyond(self) -> str | None:
-        """Say which counts are not within the bounds of a fact."""
+        """Describe counts outside the bounds of a fact; None if there are none."""
         boxes, count = self.fact.boxes, self.count
         if boxes is None:
             return None

@@ -1,4 +1,4 @@
-"""The descent: from the total down to the leaves, subtree by subtree, the same whoever runs the subtrees."""
+"""The descent from the total to the leaves, subtree by subtree. The engine does not affect the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from treetop.plan.resolution import Resolution
 from treetop.plan.workload import Exact, How, Measured, noise_of
 from treetop.repair import ORDERS, REPAIRS
 
-# Naming, where all of a level is repaired already: what children that are not named have stays at their parents.
+# Naming after a level is repaired: the counts of unnamed children stay at their parents.
 
 Ints = NDArray[np.int64]
 
@@ -50,9 +50,10 @@ Ints = NDArray[np.int64]
 def leave_unnamed(
     step: Step, above: Frontier, found: Descended, named: int, inherited: Ints | None = None
 ) -> Descended:
-    """Leave what children that measured less than `named` have at their parents.
+    """Leave the counts of children that measured less than `named` at their parents.
 
-    So it is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
+    Only children are treated in the same way if their nearest measured ancestor measured less than `inherited` at that
+    ancestor's level.
     """
     ((seen,),) = found.levels
     whole, only = found.frontier, seen.measured == NOTHING
@@ -79,7 +80,7 @@ def leave_unnamed(
 
 
 def _parents(above: Frontier, below: Frontier, step: Step) -> Ints:
-    """Return which node of a frontier each child belongs to: both are in spine order."""
+    """Return the parent of each child; both frontiers are in spine order."""
     nodes = below.nodes.copy()
     step.level.go_up(nodes)
     starts = np.append(True, (nodes[:, 1:] != nodes[:, :-1]).any(axis=0))
@@ -90,37 +91,36 @@ def _parents(above: Frontier, below: Frontier, step: Step) -> Ints:
 LARGEST_TRUNK = 1 << 14
 """The trunk ends at the deepest level with at most this many public nodes."""
 MOST_SUBTREES = 64
-"""Below the trunk the tree is cut into at most this many subtrees, where counts are in memory."""
+"""Maximum number of subtrees below the trunk, if counts are in memory."""
 LEAVES_A_TASK = 1 << 21
-"""Where they are not, into so many that each has about so many leaves at most; a leaf takes some 200 bytes."""
+"""Maximum number of leaves of a subtree, if counts are not in memory; a leaf takes some 200 bytes."""
 WIDEST_TRUNK = 1 << 20
-"""There the trunk goes on below nodes with more leaves, as long as it has at most this many children to measure."""
+"""Maximum number of children for which the trunk continues below nodes with more leaves than that."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """What a descent does, decided before private data is read."""
+    """The decisions of a descent, made before private data is read."""
 
     attributes: int
-    """The number of attributes."""
+    """Number of attributes."""
     total: How
     """How the total is measured, if it is."""
     steps: tuple[Step, ...]
     """The levels below the root."""
     margins: Margins | None = None
-    """The tables that are measured before all else."""
+    """The tables that are measured first; None without margins."""
     under: tuple[tuple[MarginalConstraint | None, ...], ...] = ()
-    """By level and attribute that it refines, which of them its counts agree with; empty without margins."""
+    """Constraint by level and refined attribute; empty without margins."""
     facts: PublicFacts | None = None
-    """What is public, and stays true."""
 
     @property
     def trunk(self) -> int:
-        """The level down to which the tree is descended in one piece: a function of the public tree only."""
+        """The level down to which the tree is descended in one piece. Depends on the public tree only."""
         return max((step.level.index for step in self.steps if step.level.nodes <= LARGEST_TRUNK), default=0)
 
     def with_invariants(self, counts: Counts) -> Descent:
-        """Return the descent with the private counts that the plan publishes as they are."""
+        """Return the descent with the private table's invariants."""
         if self.facts is None or not self.facts.invariants:
             return self
         facts = with_invariants(self.facts, counts)
@@ -130,18 +130,18 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a descent gives: all of it is noisy, hence public."""
+    """The result of a descent: noisy, hence public."""
 
     leaves: Frontier
     """The retained leaves, in spine order."""
     evidence: Evidence | None = field(repr=False)
-    """What was measured, as far as it was asked for."""
+    """The measurements that were kept; None if none were requested."""
     left: Remainders = field(repr=False)
-    """What was left at nodes, as unresolved; nothing where no evidence is asked for."""
+    """Unresolved counts left at nodes; empty without evidence."""
     margins: ConsistentMarginals | None = None
-    """What was measured of tables beside the spine, and what is kept of it."""
+    """The consistent margins; None without margins."""
     facts: PublicFacts | None = None
-    """What was public, with the counts that were published as they are."""
+    """The facts, including invariants."""
 
 
 def run_descent(
@@ -154,12 +154,12 @@ def run_descent(
     every: int | None = None,
     scratch: Path | None = None,
 ) -> Outcome:
-    """Descend the trunk here and then, as tasks of an executor (one after the other by default), the subtrees.
+    """Descend the trunk, then the subtrees as tasks of an executor (by default one after the other).
 
-    Where there are margins, they are measured first, and the descent goes level by level. Evidence is kept as
-    `Task.every` says. The noise of a node is found by its place in the public domain: so the result depends neither on
-    the executor, nor on how the descent is cut into tasks, nor on `chunk`. Where there is `scratch`, many leaves and
-    their evidence are not in memory, but in files there that have no name.
+    Margins, if any, are measured first, and the descent then goes level by level. Evidence is kept as in `Task.every`.
+    The noise of a node is determined by its place in the public domain, so the result depends neither on the executor,
+    nor on the division into tasks, nor on `chunk`. With a `scratch` folder, large arrays of leaves and evidence are
+    unnamed files there.
     """
     descent = descent.with_invariants(counts)
     total = measure_total(counts, descent.total, key.derive("total"), descent.facts)
@@ -183,7 +183,7 @@ def run_descent(
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """One run of a descent: private, as counts and key are."""
+    """One run of a descent. Private: contains counts and the key."""
 
     descent: Descent
     counts: Counts
@@ -205,7 +205,9 @@ class _Run:
         return reached
 
     def _trunk(self, root: Frontier) -> tuple[Descended, Sequence[Step]]:
-        """Descend the trunk, and say what is below: where memory is short, no node with too many leaves for a task."""
+        """Descend the trunk and return the steps below it. If memory is short, no node below has too many leaves for a
+        task.
+        """
         end = self.descent.trunk
         reached, below = self._here(root, self.descent.steps[:end]), self.descent.steps[end:]
         while self.room.folder is not None and _has_heavy(reached.frontier, below):
@@ -226,7 +228,7 @@ class _Run:
         return Descended.join([], self.descent.attributes, 0 if self.every is None else len(below))
 
     def by_levels(self, root: Frontier, kept: ConsistentMarginals) -> Descended:
-        """Descend level by level: under a margin, children of far nodes depend on each other."""
+        """Descend level by level: under a margin, children of distant nodes depend on each other."""
         reached = Descended(root)
         for step, under in zip(self.descent.steps, self.descent.under, strict=True):
             if not any(under) or isinstance(step.how, Exact):
@@ -241,7 +243,7 @@ class _Run:
     def _under(
         self, step: Step, above: Frontier, under: Sequence[MarginalConstraint | None], kept: ConsistentMarginals
     ) -> Descended:
-        """Refine a level so that it agrees with margins, and name what is to be named."""
+        """Refine a level so that it agrees with margins, and name its children."""
         key = self.key.derive("level", step.level.index)
         every = self.every if step.resolution is None or self.every is not None else 0
         if step.level.is_merged:
@@ -251,7 +253,7 @@ class _Run:
         return gathered(self._named(step, found), self.descent.attributes, 0 if every is None else 1, self.room)
 
     def _named(self, step: Step, found: RefinedLevel) -> Iterator[Descended]:
-        """Yield what was found, in spine order, without what is not named."""
+        """Yield the refined nodes in spine order, without those that are not named."""
         if step.resolution is None or not isinstance(step.how, Measured):
             return (below for _, below in found)
         inherited = least_named(step, found, self.tests) if step.tests_together else None
@@ -292,9 +294,9 @@ class _Run:
 
 
 def _cut(trunk: Frontier, below: Sequence[Step], room: SpillBuffer = MEMORY) -> list[Frontier]:
-    """Cut below the trunk into parts with about as many leaves, more of them if there is more to do.
+    """Cut below the trunk into parts with a similar number of leaves, and into more parts for more work.
 
-    Where memory is short, a part has no more than fit, if no node alone has more.
+    If memory is short, each part fits into memory unless it is a single node.
     """
     if len(trunk) == 0:
         return []
@@ -313,16 +315,16 @@ def _cut(trunk: Frontier, below: Sequence[Step], room: SpillBuffer = MEMORY) -> 
 
 
 def _has_heavy(trunk: Frontier, below: Sequence[Step]) -> bool:
-    """Whether a node has too many leaves for a task, and it is not too much to look one level deeper."""
+    """Whether a node has too many leaves for a task and one level deeper is affordable."""
     if len(below) < 2 or len(trunk) == 0 or _most_leaves(trunk, below).max() <= LEAVES_A_TASK:
         return False
     return int(below[0].level.fanout(trunk.nodes).sum()) <= WIDEST_TRUNK
 
 
 def _most_leaves(above: Frontier, below: Sequence[Step]) -> NDArray[np.int64]:
-    """Return how many leaves may be released below each node: as many as its count, or as it publicly has.
+    """Return the most leaves that may be released below each node: its count or, if less, its public leaves.
 
-    True counts would tell more about the work; but how it is cut is seen by whoever watches a cluster.
+    True counts are not used: an observer of a cluster can see how the work is cut.
     """
     begin, end = above.nodes.astype(np.int64), above.nodes.astype(np.int64) + 1
     for part in (part for step in below for part in step.level.parts):
@@ -338,7 +340,7 @@ def _most_leaves(above: Frontier, below: Sequence[Step]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=32)
 def descent_of(plan: Plan) -> Descent:
-    """Return what a descent does for a plan; a noise that cannot be drawn is refused here, before data is read."""
+    """Return the descent of a plan; refuse noise that cannot be drawn, before data is read."""
     plan.refuse_unless_top_down()
     resolve = plan.resolve if isinstance(plan.resolve, Resolution) else None
     for _, law in plan.workload.measured:
@@ -365,7 +367,7 @@ def descent_of(plan: Plan) -> Descent:
 
 
 def _has_bounds(plan: Plan, index: int) -> bool:
-    """Whether facts bound the nodes of a level, or say what they have."""
+    """Whether facts bound or fix the nodes of a level."""
     facts, depths = plan.public_facts, plan.spine.depths(index)
     return bool(facts) and (facts.says_something(depths) or facts.decides(depths))
 
@@ -373,7 +375,7 @@ def _has_bounds(plan: Plan, index: int) -> bool:
 def _margins(
     plan: Plan, beside: tuple[Depths, ...]
 ) -> tuple[Margins, tuple[tuple[MarginalConstraint | None, ...], ...]]:
-    """Return the tables that are known before the descent, and which of them each level agrees with."""
+    """Return the tables that are known before the descent, and the constraints of each level."""
     spine, digits = plan.spine, ranks_of(plan.spine)
     limited = {level.index for level in limited_levels(spine, plan.public_facts)}
     exact = exact_margins(spine, plan.margin_tables)

@@ -34,7 +34,7 @@ from treetop.plan.workload import Exact, How, Measured
 from treetop.repair import NodeRepair, RepairOrder
 from treetop.repair.state import DONE, PHASE, SCRATCH_SIZE, STATE_SIZE, advance, begin, start_sweeping, sweep
 
-# A frontier: the retained nodes of one level, in spine order; and what was seen on the way down to it.
+# A frontier: the retained nodes of one level, in spine order, and their evidence.
 
 
 def _nothing() -> NDArray[np.int64]:
@@ -43,21 +43,20 @@ def _nothing() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """Nodes with a released count above zero. The counts and nodes are public; the ranges point at private leaves."""
+    """Nodes with a released count above zero. Counts and nodes are public; the ranges of leaves are private."""
 
     nodes: NDArray[np.int32]
     """For each attribute (row) and retained node (column), the attribute's node; 0 while it is not refined."""
     count: NDArray[np.int64]
-    """The released counts."""
     start: NDArray[np.int64] = field(repr=False)
-    """Where the private leaves under each node start; not kept (empty) for leaves."""
+    """Start of each node's range of private leaves; empty for leaves."""
     stop: NDArray[np.int64] = field(repr=False)
-    """Where they stop; equal to the start for a node that the noise invented."""
+    """End of that range; equal to the start for a node that the noise invented."""
     seen: NDArray[np.int64] = field(default_factory=_nothing, repr=False)
-    """What was measured of each node, or of the nearest ancestor with the same leaves; not kept (empty) where only
-    children are not tested with it."""
+    """Measurement of each node, or of the nearest ancestor with the same leaves; empty if only children are not tested
+    with it."""
     seen_at: NDArray[np.int64] = field(default_factory=_nothing, repr=False)
-    """The level of that."""
+    """Level of that measurement."""
 
     @staticmethod
     def root(attributes: int, total: int, leaves: int) -> Frontier:
@@ -91,7 +90,7 @@ class Frontier:
     def seen_below(
         self, kept: Frontier, parent: NDArray[np.integer], measured: NDArray[np.int64], index: int
     ) -> Frontier:
-        """Return the children that are kept at level `index` with what was measured of them, or of their parents."""
+        """Return the children retained at level `index`, with their measurements or those of their parents."""
         if len(self.seen) < len(self):
             return kept
         only = measured == NOTHING
@@ -114,18 +113,18 @@ class Frontier:
 
 @dataclass(frozen=True, eq=False)
 class Descended:
-    """Where a descent of some nodes has come to, and what it saw: as public as the noise makes it."""
+    """The result of descending some nodes: noisy, hence public."""
 
     frontier: Frontier
-    """The retained nodes of the level that was reached."""
+    """The retained nodes of the deepest level reached."""
     levels: tuple[tuple[LevelEvidence, ...], ...] = field(default=(), repr=False)
-    """What was measured, level by level, as parts to be joined; nothing where no evidence is kept."""
+    """Measurements level by level, as parts to be joined; empty without evidence."""
     left: tuple[Remainders, ...] = field(default=(), repr=False)
-    """What was left at nodes, as parts to be joined."""
+    """Counts left at nodes, as parts to be joined."""
 
     @staticmethod
     def join(parts: Sequence[Descended], attributes: int, levels: int) -> Descended:
-        """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
+        """Join the results from adjacent ranges of nodes, with evidence of `levels` levels each."""
         return Descended(
             Frontier.join([part.frontier for part in parts], attributes),
             tuple(tuple(seen for part in parts for seen in part.levels[index]) for index in range(levels)),
@@ -133,69 +132,69 @@ class Descended:
         )
 
     def then(self, below: Descended) -> Descended:
-        """Go on to what was reached from here."""
+        """Append the result of the levels below."""
         return Descended(below.frontier, self.levels + below.levels, self.left + below.left)
 
 
 CHUNK = 1 << 17
-"""Children measured at a time: so few that noise and measurements stay in the processor's cache, so many that what
-Python does for each batch does not count."""
+"""Children measured at a time: few enough for the processor's cache, enough to hide Python's overhead per batch."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """All that one level of a descent needs to know before it sees a count."""
+    """The public decisions about one level of a descent."""
 
     level: Level
-    """How nodes are divided."""
+    """The level with its division of nodes."""
     digits: tuple[Digit, ...]
-    """Where its ranks by each attribute stand in the keys of the counts."""
+    """Positions, in the keys of the counts, of the ranks by each attribute."""
     places: PlaceNumbering
-    """Where its nodes stand in the domain, by which their noise is found."""
+    """Places of the nodes in the domain, which determine their noise."""
     how: How
-    """How its nodes are measured: not at all where none has more than one child."""
+    """How the nodes are measured; not at all if no node has more than one child."""
     repair: NodeRepair
-    """How the children of a node are made to add up."""
+    """The repair of the children of a node."""
     order: RepairOrder
-    """Which of them are lowered first."""
+    """Which children are lowered first."""
     last: bool
-    """Whether the children are leaves: then nobody asks which private leaves lie under them."""
+    """Whether the children are leaves; their ranges of private leaves are then not needed."""
     resolution: Resolution | None = None
-    """When a child is named; None where every one is that is repaired to more than zero."""
+    """When a child is named; None names every child that is repaired to more than zero."""
     facts: PublicFacts | None = None
-    """What is public of the nodes of the level; None where that is nothing."""
+    """Facts about the level's nodes; None if there are none."""
 
     @property
     def tests_together(self) -> bool:
-        """Whether which children are named depends on all of the level, so that no subtree can be descended alone."""
+        """Whether naming depends on the whole level, so that no subtree can be descended alone."""
         measured = isinstance(self.how, Measured)
         return measured and self.resolution is not None and self.resolution.fdr is not None
 
     @property
     def tests_only_children(self) -> bool:
-        """Whether an only child is tested with what was measured of its parent, or further up.
+        """Whether an only child is tested with the measurement of its nearest measured ancestor.
 
-        Where a threshold is the same at all levels, in standard deviations, its parent has passed the same test.
+        A threshold that is the same number of standard deviations at all levels needs no such test: the parent has
+        passed it.
         """
         return self.resolution is not None and self.resolution.fdr is not None
 
     @property
     def least_named(self) -> int:
-        """The least measurement whose child is named, where that is decided before anything is measured."""
+        """Least measurement of a named child, if it is fixed before measuring."""
         if not isinstance(self.how, Measured) or self.resolution is None:
             return NOTHING
         assert self.resolution.sigmas is not None, "what is tested together is decided by all of the level"
         return fixed_threshold(self.how.law, self.resolution.sigmas)
 
     def keeps_all(self, every: int | None) -> bool:
-        """Whether all measurements of the level are kept, where that is so at levels with so many public nodes."""
+        """Whether all measurements of the level are kept, given `every` as in `Task.every`."""
         return every is not None and self.level.nodes <= every
 
     def leaves(self, counts: Counts, above: Frontier) -> Leaves:
-        """Return what of the private counts the level needs under some nodes.
+        """Return the private leaves below some nodes, with the bits that hold the level's ranks.
 
-        By one attribute, the ranks of children stand in the keys; by several they are put together, and where not all
-        children are possible they are counted anew: as many as there are leaves.
+        For one attribute, the keys contain the ranks of children. For several, the ranks are combined, and if some
+        children are impossible they are renumbered; this takes an array as long as the leaves.
         """
         if self.level.is_plain:
             (digit,) = self.digits
@@ -210,7 +209,7 @@ class Step:
         return Leaves(ranks, 0, np.uint64(2**64 - 1), counts.before)
 
     def _rank_possible(self, ranks: NDArray[np.uint64], above: Frontier) -> None:
-        """Turn the ranks of leaves among all children of their nodes, in place, into those among possible ones."""
+        """Replace the ranks of leaves among all children, in place, by the ranks among possible children."""
         (part,), size = self.level.parts, above.stop - above.start
         leaf = np.arange(int(size.sum())) + np.repeat(above.start - (np.cumsum(size) - size), size)
         parent, own = np.repeat(np.arange(len(above)), size), ranks[leaf]
@@ -221,12 +220,12 @@ class Step:
         ranks[leaf] = np.repeat(self.level.ranks(nodes).astype(np.uint64), np.diff(np.append(begins, len(leaf))))
 
     def fanout(self, above: Frontier) -> Ints:
-        """Return how many children each node has that are measured: an only child has its parent's count."""
+        """Return the number of measured children of each node; an only child has its parent's count."""
         fanout = self.level.fanout(above.nodes)
         return fanout * (fanout > 1)
 
     def bounds(self, above: Frontier) -> tuple[Ints, Ints]:
-        """Return the least and the most that each of these children has, node by node."""
+        """Return the lower and upper bounds of these children, node by node."""
         assert self.facts is not None
         return self.facts.bounds(self.facts.spine.depths(self.level.index), self.children(above))
 
@@ -235,19 +234,19 @@ class Step:
         return self.level.children(above.nodes, self.fanout(above))
 
     def must_be(self, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell which nodes of the level have something by what is public, and so are named whatever was measured."""
+        """Return which nodes have a lower bound above zero; they are named regardless of their measurement."""
         if self.facts is None:
             return np.zeros(len(nodes[0]), np.bool_)
         least, _ = self.facts.bounds(self.facts.spine.depths(self.level.index), nodes)
         return np.asarray(least > 0)
 
     def first_children(self, above: Frontier) -> NDArray[np.int32]:
-        """Return the first child of each node, by attribute: where it has one only, that."""
+        """Return the first child of each node, by attribute; if it has only one, that one."""
         return self.level.children(above.nodes, np.ones(len(above), np.int64))
 
     @property
     def sees_all(self) -> bool:
-        """Whether the repair sees all children of a node at once, however many: one of somebody's own, or in bounds."""
+        """Whether the repair needs all children of a node at once: a custom repair, or one with bounds."""
         return self.repair.code is None or self.facts is not None
 
 
@@ -256,7 +255,7 @@ def _append(
     ranks: NDArray[np.uint64], keys: NDArray[np.uint64], shift: int, mask: np.uint64, starts: Ints, stops: Ints,
     fanout: Ints, begins: bool,
 ) -> None:  # fmt: skip
-    """Go on from the ranks of leaves below nodes by some attributes to those by one more, which divides a node so."""
+    """Extend the ranks of leaves by one more attribute that divides the nodes."""
     for i in range(len(starts)):
         width = np.uint64(fanout[i])
         for at in range(starts[i], stops[i]):
@@ -265,7 +264,7 @@ def _append(
 
 
 class _ThreadScratch(threading.local):
-    """Memory for the children of one batch, which each thread uses again for the next."""
+    """Memory for the children of one batch, reused by a thread for the next."""
 
     def __init__(self) -> None:
         self.resize(0)
@@ -280,7 +279,7 @@ class _ThreadScratch(threading.local):
         self.size = size
 
     def children(self, last: bool, slots: int) -> Children:
-        """Return it without what is not asked for: the ranges of leaves, and all but so many measurements."""
+        """Return the memory without unused arrays: no ranges for leaves, and only `slots` measurements."""
         whole = self._whole._replace(slots=self._whole.slots[:slots])
         if not last:
             return whole
@@ -303,9 +302,9 @@ def refine(
 ) -> Descended:
     """Return the retained children of a frontier; a child's noise depends on the key and its place only.
 
-    Children that measured less than `named` are not retained: what they would have had is left at their parents. So it
-    is with only children whose nearest measured ancestor has less than is `inherited`, by the level of that.
-    Evidence is kept unless `every` is None, and all measurements at levels with at most so many public nodes.
+    Children that measured less than `named` are not retained; their counts are left at their parents. The same holds
+    for only children if their nearest measured ancestor measured less than `inherited` at that ancestor's level.
+    Evidence is kept unless `every` is None, including all measurements at levels with at most `every` public nodes.
     """
     measuring = _Measuring(step, counts, above, key, chunk, inherited)
     parts: list[Descended] = []
@@ -318,16 +317,16 @@ def refine(
 
 
 def seeds(key: Key, place: NDArray[np.uint64]) -> Ints:
-    """Return what breaks the ties of nodes whose first children have these places.
+    """Return the tie-breaking seeds of nodes, given the places of their first children.
 
-    Ties have a secret of their own: words that made noise would tell how large it was.
+    Ties have a key of their own: words that generated noise would reveal its size.
     """
     seed: Ints = place[1].view(np.int64) + int.from_bytes(key.derive("ties").secret[:7], "little")
     return seed
 
 
 class _Measuring:
-    """The measurements of one level under some nodes, batch by batch, as often as they are asked for."""
+    """The measurements of one level under some nodes, batch by batch; can be iterated repeatedly."""
 
     def __init__(
         self, step: Step, counts: Counts, above: Frontier, key: Key, chunk: int, inherited: Ints | None = None
@@ -347,7 +346,7 @@ class _Measuring:
             _scratch.resize(size)
 
     def batches(self) -> Iterator[tuple[int, int]]:
-        """Cut nodes into runs of at most `chunk` nodes and children; a node with more children stands alone."""
+        """Cut nodes into ranges of at most `chunk` nodes and children; a node with more children stands alone."""
         start, end, before = 0, len(self.slots), self.before
         while start < end:
             fitting = int(np.searchsorted(before, before[start] + self.chunk, side="right")) - 1
@@ -356,11 +355,11 @@ class _Measuring:
             start = stop
 
     def is_wide(self, node: int) -> bool:
-        """Whether a node has so many children that they are never all in memory."""
+        """Whether a node has too many children for memory."""
         return not self.step.sees_all and bool(self.slots[node] > self.chunk)
 
     def draw(self, children: Children, start: int, stop: int) -> int:
-        """Write the noise of a batch behind as many free places as there are only children; return how many."""
+        """Write the noise of a batch after one free place per only child; return the number of only children."""
         only = int(np.count_nonzero(self.slots[start:stop] == 0))
         if self.noise is not None:
             size = self.before[stop] - self.before[start]
@@ -369,7 +368,7 @@ class _Measuring:
         return only
 
     def wide(self, node: int) -> Iterator[tuple[int, Ints]]:
-        """Yield the rank of some children of a wide node, and the measurements from there on."""
+        """Yield, for a wide node, the rank of a child and the measurements from there on."""
         assert self.noise is not None
         at, end = int(self.above.start[node]), int(self.above.stop[node])
         children = _scratch.children(self.step.last, 0)
@@ -405,7 +404,7 @@ def _refine_batch(measuring: _Measuring, start: int, stop: int, every: int | Non
 
 
 def _refine_wide(measuring: _Measuring, node: int, every: int | None, named: int) -> Iterator[Descended]:
-    """Refine one node with very many children: they are drawn again for every sweep, and never all in memory."""
+    """Refine one node with very many children: they are measured again for every sweep and never all in memory."""
     step, above = measuring.step, measuring.above[node : node + 1]
     assert step.repair.code is not None
     (number,), first = step.level.numbered(above.nodes)
@@ -436,7 +435,7 @@ def _seen(
     step: Step, above: Frontier, children: Children, size: int, every: int | None, first: Ints,
     parents: int | None = None,
 ) -> Descended:  # fmt: skip
-    """Return a copy of the children that a kernel has moved to the front, and what it has seen of so many parents."""
+    """Return a copy of the retained children that a kernel moved to the front, and the evidence of their parents."""
     nodes = above.nodes.take(children.parent[:size], axis=1)  # several times faster than indexing
     step.level.go_down_to(nodes, children.parent[:size], children.child[:size], first)
     kept = Frontier(nodes, *(array[:size].copy() for array in (children.value, children.start, children.stop)))
@@ -456,20 +455,20 @@ def _seen(
 # What tasks of a descent give, gathered as it comes: in memory, or in files where it may be more than that holds.
 
 IN_MEMORY = 1 << 23
-"""So many bytes of an array are gathered in memory before they go to a file."""
+"""Bytes of an array that are gathered in memory before they are written to a file."""
 ROWS = 1 << 17
-"""So many rows of arrays that may be in files are looked at together."""
+"""Rows that are processed at a time, of arrays that may be in files."""
 
 
 @dataclass(frozen=True)
 class SpillBuffer:
-    """Where arrays are that are as long as a level has nodes."""
+    """Storage for arrays as long as a level: in memory or in files."""
 
     folder: Path | None = None
-    """A private folder, in which they are files without a name; None where they are in memory."""
+    """A private folder for unnamed files; None for memory."""
 
     def array(self, shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
-        """Return an array to be written to, in whatever order."""
+        """Return a writable array, for writes in any order."""
         size = int(np.prod(shape)) * np.dtype(kind).itemsize
         if self.folder is None or size <= IN_MEMORY:
             return np.empty(shape, kind)
@@ -479,16 +478,15 @@ class SpillBuffer:
             return np.asarray(np.memmap(file, kind, "r+", shape=shape))
 
     def growing(self, kind: DTypeLike = np.int64, width: tuple[int, ...] = ()) -> Growing:
-        """Return an array without rows, to which others are added."""
+        """Return an empty array that rows can be appended to."""
         return Growing(self.folder, np.empty((0, *width), kind))
 
 
 MEMORY = SpillBuffer()
-"""Where there is no folder."""
 
 
 class Growing:
-    """An array that others are added to at its end."""
+    """An array that rows are appended to."""
 
     def __init__(self, folder: Path | None, empty: NDArray[Any]) -> None:
         self._folder, self._empty = folder, empty
@@ -497,7 +495,7 @@ class Growing:
         self._file: Any = None
 
     def add(self, more: NDArray[Any]) -> None:
-        """Add some rows."""
+        """Append rows."""
         self._waiting.append(more)
         self._bytes += more.nbytes
         if self._folder is not None and self._bytes > IN_MEMORY:
@@ -511,7 +509,7 @@ class Growing:
         self._waiting, self._bytes = [], 0
 
     def array(self) -> NDArray[Any]:
-        """Return all rows; those in a file take no memory but for what is looked at."""
+        """Return all rows; rows in a file are memory-mapped."""
         if self._file is None:
             return self._waiting[0] if len(self._waiting) == 1 else np.concatenate([self._empty, *self._waiting])
         self._write()
@@ -522,12 +520,12 @@ class Growing:
 
 
 def runs(rows: int) -> Iterator[slice]:
-    """Cut rows into some at a time."""
+    """Cut rows into slices of at most `ROWS`."""
     return (slice(start, min(start + ROWS, rows)) for start in range(0, rows, ROWS))
 
 
 def gathered(parts: Iterable[Descended], attributes: int, levels: int, room: SpillBuffer) -> Descended:
-    """Join what was reached from nodes that follow each other, with evidence of so many levels each."""
+    """Join the results from adjacent ranges of nodes, with evidence of `levels` levels each."""
     if room.folder is None:
         return Descended.join(list(parts), attributes, levels)
     nodes = room.growing(np.int32, (attributes,))
@@ -552,7 +550,7 @@ def _add(columns: Sequence[Growing], arrays: Sequence[NDArray[Any]]) -> None:
 
 
 def _by_attribute(nodes: NDArray[np.int32], room: SpillBuffer) -> NDArray[np.int32]:
-    """Return nodes attribute by attribute, each of which kernels take as it is."""
+    """Return the nodes with one contiguous row per attribute, as kernels need them."""
     turned = room.array(nodes.shape[::-1], np.int32)
     for run in runs(len(nodes)):
         turned[:, run] = nodes[run].T

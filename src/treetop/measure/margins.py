@@ -1,8 +1,8 @@
-"""Margins: measured first, each table whole, and made consistent before the descent begins.
+"""Margins: measure each table whole, and make them consistent before the descent begins.
 
-What is known of an attribute alone is a small tree: its margins, and those levels of the spine at which nothing else is
-refined yet. Least squares combine all its measurements, and whole numbers from the top down follow: every margin adds
-up to its parent and to the total. A table of several attributes is then fitted to those of fewer that are kept.
+The measurements of one attribute form a small tree: its margins, and those levels of the spine that refine this
+attribute only. Least squares combine all its measurements, and whole numbers from the top down follow: every margin
+adds up to its parent and to the total. A table of several attributes is then fitted to the kept tables of fewer.
 """
 
 from __future__ import annotations
@@ -34,39 +34,38 @@ Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 _KEYS = 1 << 16
-"""Leaves that are looked at together, so that their nodes stay in the processor's cache."""
+"""Leaves that are processed together, so that their nodes stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table of a few attributes, which is measured before the descent."""
+    """A table of a few attributes that is measured before the descent."""
 
     depths: Depths
-    """How many levels of every attribute it tells apart."""
+    """Number of levels by attribute."""
     how: Measured
-    """Its noise."""
     part: int
-    """Which part of the workload it is."""
+    """Index of the table in the workload."""
     exact: bool = True
-    """Whether the counts agree with it exactly, or as nearly as those that they do agree with allow."""
+    """Whether the counts agree with it exactly. If not, they agree as nearly as the exact tables allow."""
 
 
 @dataclass(frozen=True)
 class MarginalConstraint:
-    """What a level of the spine agrees with, where it refines one attribute."""
+    """The margin that a level of the spine agrees with when it refines one attribute."""
 
     decided: Depths
     """The table that its counts add up to exactly."""
     refined: Depths
-    """How many levels of every attribute are refined then."""
+    """Number of refined levels by attribute."""
     is_measured: bool = False
     """Whether the level is itself a table that is measured before the descent."""
     limited: bool = False
-    """Whether some of its cells cannot have just any count: then it agrees as nearly as they can."""
+    """Whether some of its cells are impossible or bounded; it then agrees as nearly as possible."""
     after: bool = False
-    """Whether such a level was above it: then it agrees with what that left of the attribute, in proportion."""
+    """Whether such a level is above it; it then agrees, in proportion, with the attribute's counts of that level."""
     nearly: tuple[tuple[Depths, Measured], ...] = ()
-    """The tables that cross that one, each with its noise: its counts agree with them as nearly as that allows."""
+    """Tables that cross `decided`, each with its noise; the counts agree with them as nearly as possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,32 +75,30 @@ class Margins:
     trees: tuple[Hierarchy, ...]
     """The attributes, with the levels that the spine refines."""
     digits: tuple[tuple[Digit, ...], ...]
-    """By attribute and level, where the ranks stand in the keys of the counts."""
+    """Positions of the ranks in the keys of the counts, by attribute and level."""
     tables: tuple[Table, ...]
-    """The tables: margins, and those levels of the spine that are tables of an attribute alone which has margins."""
+    """Margins, and those levels of the spine that are tables of one attribute with margins."""
     exact: tuple[Depths, ...] = ()
-    """The finest tables of one attribute that facts decide, and that are kept without being measured."""
+    """The finest tables of one attribute that facts fix; kept without being measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConsistentMarginals:
-    """What was measured of tables, and what is kept of them: noisy, hence public."""
+    """Measured tables and their consistent counts: noisy, hence public."""
 
     trees: tuple[Hierarchy, ...] = field(repr=False)
-    """The attributes."""
     tables: tuple[Table, ...]
-    """The tables."""
     measured: Mapping[Depths, Ints] = field(repr=False)
-    """What was measured of every cell of a table, with one axis for each of its attributes."""
+    """Measurements of every cell of a table, with one axis per attribute."""
     counts: Mapping[Depths, Ints] = field(repr=False)
-    """The whole numbers that are kept instead."""
+    """Consistent whole numbers, with the same axes."""
 
     def at(self, depths: Depths) -> Ints:
-        """Return the counts of a table that follows from one that is kept exactly, by summing up."""
+        """Return the counts of a table by summing up an exactly kept one."""
         return self._summed(depths, exact=True)
 
     def near(self, depths: Depths) -> Ints:
-        """Return the counts of a table that follows from one that is not kept exactly."""
+        """Return the counts of a table by summing up one that is not kept exactly."""
         return self._summed(depths, exact=False)
 
     def _summed(self, depths: Depths, exact: bool) -> Ints:
@@ -114,7 +111,7 @@ class ConsistentMarginals:
 
 
 def by_group(table: Ints, depths: Depths, attribute: int) -> Ints:
-    """Return a table by the cells of all its attributes but one (row) and the nodes of that one (column)."""
+    """Return a table with the nodes of one attribute as columns and the cells of all others as rows."""
     axis = int(np.count_nonzero(depths[:attribute]))
     return writable(np.ascontiguousarray(np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis])))
 
@@ -122,13 +119,13 @@ def by_group(table: Ints, depths: Depths, attribute: int) -> Ints:
 def groups_under(
     trees: Sequence[Hierarchy], nodes: NDArray[np.integer], refined: Depths, depths: Depths, attribute: int
 ) -> Ints:
-    """Return which of these rows each node is in."""
+    """Return the row of `by_group` for each node."""
     others = [0 if one == attribute else depth for one, depth in enumerate(depths)]
     return cells_of(trees, others, refined, nodes)
 
 
 def coarser(trees: Sequence[Hierarchy], values: Ints, fine: Depths, coarse: Depths) -> Ints:
-    """Sum a table up to one that tells less apart."""
+    """Sum a table up to a coarser one."""
     axis = 0
     for tree, depth, wanted in zip(trees, fine, coarse, strict=True):
         if depth == 0:
@@ -145,7 +142,7 @@ def coarser(trees: Sequence[Hierarchy], values: Ints, fine: Depths, coarse: Dept
 def measure_margins(
     margins: Margins, counts: Counts, total: int, key: Key, facts: PublicFacts | None = None
 ) -> ConsistentMarginals:
-    """Measure all tables, and make them add up to a total that is known, to each other, and to what is public."""
+    """Measure all tables, and make them consistent with a known total, with each other and with facts."""
     measured = {}
     for table, true in zip(margins.tables, _true_tables(margins, counts), strict=True):
         noise = np.empty(true.size, np.int64)
@@ -156,7 +153,7 @@ def measure_margins(
 
 
 def _true_tables(margins: Margins, counts: Counts) -> Iterator[Ints]:
-    """Yield the true counts of all cells of each table: private."""
+    """Yield the true counts of all cells of each table. Private."""
     done: dict[Depths, Ints] = {}
     for table in sorted(margins.tables, key=lambda one: -sum(one.depths)):
         finer = next((one for one in done if is_within(table.depths, one)), None)
@@ -188,7 +185,7 @@ def _count_table(margins: Margins, counts: Counts, depths: Depths) -> Ints:
 
 @kernel
 def _go_down(node: Ints, first: Ints, keys: NDArray[np.uint64], shift: int, mask: np.uint64) -> None:
-    """Go on from nodes to their children, by their ranks in the paths of leaves."""
+    """Replace nodes by their children, given the ranks in the paths of leaves."""
     for i in range(len(node)):
         node[i] = first[node[i]] + np.int64((keys[i] >> np.uint64(shift)) & mask)
 
@@ -200,33 +197,33 @@ def _count(table: Ints, cell: Ints, before: Ints) -> None:
 
 
 class Bounds(NamedTuple):
-    """What the nodes of one level of an attribute have at least, and at most."""
+    """Lower and upper bounds of the nodes of one level of an attribute."""
 
     lower: Ints
     upper: Ints
 
     @property
     def exact(self) -> bool:
-        """Whether that says what each has."""
+        """Whether the bounds fix every count."""
         return bool((self.lower == self.upper).all())
 
     @property
     def anything(self) -> bool:
-        """Whether that says something."""
+        """Whether the bounds exclude any count."""
         return bool((self.lower > 0).any() or (self.upper < NO_BOUND).any())
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What facts say of attributes alone."""
+    """Facts about single attributes."""
 
     facts: PublicFacts
     """All facts of the plan."""
     exact: tuple[Depths, ...] = ()
-    """The finest tables of one attribute that they decide, beside the spine."""
+    """The finest tables of one attribute that facts fix, beside the spine."""
 
     def of(self, attribute: int) -> dict[int, Bounds]:
-        """Return what they say of the nodes of each level of an attribute, by depth; nothing where that is nothing."""
+        """Return the bounds of the nodes of an attribute by depth; levels without bounds are omitted."""
         tree, size, found = self.facts.spine.trees[attribute], len(self.facts.spine.trees), {}
         for depth in range(1, len(tree.levels) + 1):
             nodes = np.zeros((size, tree.sizes[depth - 1]), np.int64)
@@ -237,7 +234,7 @@ class Known:
         return found
 
     def deepest(self, attribute: int) -> int:
-        """Return how deep an attribute is known exactly beside the spine."""
+        """Return the greatest depth at which an attribute is known exactly beside the spine."""
         return max((depths[attribute] for depths in self.exact), default=0)
 
 
@@ -245,9 +242,9 @@ def consistent(
     trees: Sequence[Hierarchy], tables: Sequence[Table], measured: Mapping[Depths, Ints], total: int,
     known: Known | None = None,
 ) -> ConsistentMarginals:  # fmt: skip
-    """Make whole numbers of what was measured that add up to a total and to each other: nothing private is read.
+    """Return whole numbers from measurements that add up to the total and to each other; reads no private data.
 
-    Equals are treated alike by the order of the hierarchies: the same measurements give the same counts.
+    Ties are broken by the order of the hierarchies: the same measurements give the same counts.
     """
     counts: dict[Depths, Ints] = {}
     for attribute, tree in enumerate(trees):
@@ -267,9 +264,9 @@ def consistent(
 
 
 def _alone(tables: Sequence[Table], measured: Mapping[Depths, Ints], attribute: int) -> dict[int, tuple[Reals, float]]:
-    """Return by depth what was measured of an attribute alone, and its variance: sums of other tables serve too.
+    """Return the measurements of one attribute and their variance by depth; sums of other tables serve too.
 
-    A table of several attributes counts where nothing else tells its depth of this one.
+    A table of several attributes is used for a depth only if no table of the attribute alone has it.
     """
     found: dict[int, tuple[Reals, float]] = {}
     for table in sorted(tables, key=lambda one: np.count_nonzero(one.depths)):
@@ -308,7 +305,7 @@ def _whole_tree(
 
 
 def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, far: float) -> Ints:
-    """Fit a table of several attributes to the kept tables: its last attribute's cells are columns under rows."""
+    """Fit a table of several attributes to the kept tables; the cells of its last attribute are the columns."""
     tables = [own for own in kept.counts if kept.is_exact(own)]
     last = max(attribute for attribute, depth in enumerate(depths) if depth)
     fit = fit_to(depths, tables) or _nearest_fit(depths, tables, last)
@@ -336,13 +333,13 @@ def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, far: floa
 
 
 def _nearest_fit(depths: Depths, tables: Sequence[Depths], last: int) -> Fit:
-    """Return how a table is fitted that is kept nearly: it agrees with some of the kept tables."""
+    """Return the fit of a table that is kept nearly: it agrees with some of the kept tables."""
     columns = max((tuple(map(min, own, depths)) for own in tables if own[last] >= depths[last]), key=sum)
     return Fit((*depths[:last], 0, *depths[last + 1 :]), columns)
 
 
 def _first_children(tree: Hierarchy, coarse: int, fine: int) -> list[int]:
-    """Return where the nodes of a depth begin in a finer one, and its size; depth 0 is the root."""
+    """Return the start of each coarse node's range in a finer depth, and its size; depth 0 is the root."""
     if coarse == 0:
         return [0, tree.sizes[fine - 1]]
     first = np.searchsorted(tree.ancestors(coarse - 1, fine - 1), np.arange(tree.sizes[coarse - 1] + 1))
@@ -350,7 +347,7 @@ def _first_children(tree: Hierarchy, coarse: int, fine: int) -> list[int]:
 
 
 def groups_of(trees: Sequence[Hierarchy], fine: Depths, coarse: Depths) -> Ints:
-    """Return which cell of a coarser table each cell of a finer one belongs to, both in their order."""
+    """Return the coarser cell of each finer cell, both in the order of their tables."""
     group = np.zeros(1, np.int64)
     for tree, depth, wanted in zip(trees, fine, coarse, strict=True):
         if depth:

@@ -1,6 +1,6 @@
-"""The one door to private data: true counts are read here, to be added to noise that is already drawn.
+"""Measuring: true counts are read here and added to noise that is already drawn.
 
-The one exception is a total that is public, because all neighbours have the same.
+The one exception is a total that is public because all neighbours have the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from treetop.plan.workload import Exact, How, Measured, Part, Workload
 
 
 def measure_total(counts: Counts, how: How, key: Key, facts: PublicFacts | None = None) -> int:
-    """Return the total: measured and within what is public of it, or exact: as facts have it, or else the counts."""
+    """Return the total: measured and clamped to the facts, or exact, from the facts or else from the counts."""
     least, most = (0, NO_BOUND) if facts is None else facts.of_total
     if isinstance(how, Exact):
         return min(max(counts.total, least), most)  # the same for all neighbours, and so is what facts make of it
@@ -49,8 +49,8 @@ def add_counts(
 ) -> int:
     """Turn the noise of children rank, rank + 1, … of one node into measurements.
 
-    The node's leaves lie between `at` and `end`. Where those of each child start and stop is written down for the next
-    level, unless they are leaves and there is no room for it; returns where those of the children after these start.
+    The node's leaves lie between `at` and `end`. The range of each child's leaves is written down for the next level,
+    unless the children are leaves and the arrays are empty. Returns the start of the leaves of the next child.
     """
     tracked = len(start) > 0
     start[:] = 0
@@ -70,7 +70,7 @@ def add_counts(
 
 @kernel_in_place
 def _run_end(keys: NDArray[np.uint64], shift: int, start: int, stop: int) -> int:
-    """Return where the leaves under the same child as `start` end: by galloping, since runs differ in length."""
+    """Return the end of the leaves under the same child as `start`, by galloping search."""
     path = keys[start] >> np.uint64(shift)
     low, high, stride = start, start + 1, 1
     while high < stop and keys[high] >> np.uint64(shift) == path:
@@ -91,17 +91,16 @@ def _run_end(keys: NDArray[np.uint64], shift: int, start: int, stop: int) -> int
 
 @dataclass(eq=False)
 class Measuring:
-    """One run's noise, which is paid for."""
+    """The noise of one run, which is paid for."""
 
     workload: Workload
-    """What may be measured."""
+    """Everything that may be measured."""
     key: Key
-    """The key of all of it, bound to decisions and data."""
+    """Key of all noise, bound to the decisions and the data."""
     done: set[str] = field(default_factory=set)
-    """The tables that have been measured."""
 
     def noisy(self, part: Part, truth: NDArray[np.int64], key: Key | None = None) -> NDArray[np.int64]:
-        """Return the true cells of a table plus noise; a subkey tells its noise apart from that of other tables."""
+        """Return the true cells of a table plus noise; a subkey gives each table its own noise."""
         if part not in self.workload.parts or not isinstance(part.how, Measured):
             raise PlanError(f"{part.name} is not measured by this plan: nobody paid for it")
         if part.name in self.done:
@@ -112,8 +111,10 @@ class Measuring:
         return truth + noise.reshape(truth.shape)
 
     def settled(self, workload: Workload) -> Measuring:
-        """Go on with a workload that follows from what was measured by now, and which is paid for: it costs no more,
-        and holds what was measured as it was."""
+        """Continue with a workload that follows from the measurements so far.
+
+        It is already paid for: it costs no more, and contains the finished measurements unchanged.
+        """
         kept = all(part in workload.parts for part in self.workload if part.name in self.done)
         if workload.spent > self.workload.spent or not kept:
             raise PlanError("what was measured led to a plan that nobody paid for")
@@ -121,7 +122,7 @@ class Measuring:
 
 
 def run_key(secret: Key, plan_sha256: str, counts: Counts) -> Key:
-    """Return the key of a run of a plan on counts, as a gate binds it: that of what is not charged, such as trials."""
+    """Return the key of a run that is not charged, such as a trial, bound to plan and counts as by a gate."""
     decided = bytes.fromhex(plan_sha256)
     return bind(secret, "run", decided, counts.digest_under(bind(secret, "counts", decided)))
 
@@ -130,20 +131,20 @@ def run_key(secret: Key, plan_sha256: str, counts: Counts) -> Key:
 def measuring(
     workload: Workload, gate: Gate, charge: Charge | None, purpose: str, *bound: bytes
 ) -> Iterator[Measuring]:
-    """Charge the cost of a workload, and give the way to its noise.
+    """Charge the cost of a workload, and yield access to its noise.
 
-    `bound` are digests of what was decided and of the data. What fails in the block is `Unfinished`.
+    `bound` are digests of the decisions and of the data. An error in the block is raised as `Unfinished`.
     """
     with gate.charged(charge, purpose, *bound) as key:
         yield Measuring(workload, key)
 
 
-# Evidence: what a descent measured, kept for intervals and better estimates. All of it is noisy, hence public.
+# Evidence: the measurements of a descent, kept for intervals and better estimates. All of it is noisy, hence public.
 
 Ints = NDArray[np.int64]
 
 NOTHING = -(2**62)
-"""Stands where there is no measurement: below every one that can be made."""
+"""Marks a missing measurement: below every possible one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +155,13 @@ class LevelEvidence:
     """Of every retained node; `NOTHING` for an only child, which has its parent's count unmeasured."""
     highest: Ints = field(repr=False)
     """For every retained node of the level above, the highest measurement among its children that were not retained;
-    `NOTHING` where there is no such measurement: all were, or it is an only child."""
+    `NOTHING` if all were retained, or for an only child."""
     slots: Ints = field(repr=False)
-    """Every measurement, of all public children of retained nodes that have several; empty unless asked for."""
+    """Every measurement, of all public children of retained nodes with several children; empty unless requested."""
 
     @staticmethod
     def join(parts: Sequence[LevelEvidence]) -> LevelEvidence:
-        """Join what follows each other in spine order."""
+        """Join evidence of adjacent ranges in spine order."""
         if len(parts) == 1:
             return parts[0]
         return LevelEvidence(
@@ -172,30 +173,30 @@ class LevelEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that a descent measured, as far as it was kept."""
+    """The measurements of a descent that were kept."""
 
     total: int | None
-    """What was measured of the total; None where the total is public."""
+    """Measurement of the total; None if the total is public."""
     levels: tuple[LevelEvidence, ...] = field(repr=False)
     """The levels below the root."""
     laws: tuple[Law | None, ...]
-    """The noise of the total and of every level; None where nothing is measured."""
+    """The noise of the total and of every level; None if it is not measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class Remainders:
-    """What was left at nodes because none of their children could be named for it; by level, then in spine order."""
+    """Counts left at nodes because none of their children could be named; by level, then in spine order."""
 
     level: NDArray[np.int32] = field(repr=False)
-    """The level of each such node, by its position in the spine."""
+    """Level of each such node, by its position in the spine."""
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and such node (column), the attribute's node; 0 while it is not refined."""
     count: Ints = field(repr=False)
-    """What was left there, above zero."""
+    """Count left at the node, above zero."""
 
     @staticmethod
     def join(parts: Sequence[Remainders], attributes: int) -> Remainders:
-        """Join what was found in parts of the tree, each in spine order."""
+        """Join remainders of adjacent parts of the tree, each in spine order."""
         if not parts:
             return Remainders(np.empty(0, np.int32), np.empty((attributes, 0), np.int32), np.empty(0, np.int64))
         level = np.concatenate([part.level for part in parts])

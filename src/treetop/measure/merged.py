@@ -1,13 +1,14 @@
-"""A merged step under margins: children by several attributes at once, that agree with the margins of each.
+"""Refine several attributes in one step under margins.
 
-Parents and two margins are three families of sums, and whole numbers that keep all three at once are no simple fit. So
-a merged step is measured once and repaired in stages, one attribute after the other, each of which is exact (`blocks`).
-In every stage but the last, the cells of a row are repaired alone, and what that gives to each of the row's children by
-the stage's attribute is the target of a block, whose columns are the margin's. The last stage is that of an ordinary
-level whose rows are the nodes that the stages before it have made.
+Parents and two margins are three families of sums, and no simple fit keeps all three in whole numbers. So a merged step
+is measured once and repaired in stages, one attribute after the other, each of which is exact (`blocks`). In every
+stage but the last, the cells of a row are repaired alone. The totals of the row's children by the stage's attribute are
+then the targets of a block, with the margin's columns. The last stage is that of an ordinary level; its rows are the
+nodes of the stages before it.
 
-Tasks are cut by the last attribute, so that no block of the last stage is in two of them. Their cells are looked at
-once a stage, and not kept in between: the noise of a cell is found again by its place. That is no second measurement.
+Tasks are cut by the last attribute, so that no block of the last stage is in two of them. Their cells are read once a
+stage, and not kept in between. The noise of a cell depends only on its place, so reading it again is no second
+measurement.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What stages have made of the parents of a task so far, parent by parent in lexicographic order."""
+    """The nodes that the stages so far have made of a task's parents, parent by parent in lexicographic order."""
 
     nodes: NDArray[np.int32]
     """For each attribute (row) and node (column), the attribute's node."""
     count: Ints
-    """What each node has, zeros among them."""
+    """Count of each node, zeros included."""
     cells: Ints
-    """Into how many cells the stages that are left divide each."""
+    """Number of cells into which the remaining stages divide each node."""
     place: Ints
-    """The place of the first of these in the domain, by which ties are broken."""
+    """Place of the node's first cell in the domain; breaks ties."""
 
     def refined(self, part: AttributeStep, count: Ints) -> Rows:
-        """Return their children by an attribute, which have these counts."""
+        """Return the rows' children by an attribute, with the given counts."""
         fanout = part.fanout(self.nodes)
         row = np.repeat(np.arange(len(fanout)), fanout)
         nodes = self.nodes.take(row, axis=1)
@@ -70,22 +71,21 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """One attribute of a merged step, and what it agrees with."""
+    """One attribute of a merged step, with its margin."""
 
     secret: Key = field(repr=False)
-    """What breaks ties: it has made no noise."""
+    """Key for breaking ties; it has generated no noise."""
     refined: AttributeStep
-    """What it does to the attribute."""
+    """The attribute's step."""
     under: MarginalConstraint | None
-    """The margin that it agrees with; None where the counts of rows are all there is."""
+    """The margin that it agrees with; None if only the rows' counts matter."""
     columns: Ints = field(repr=False)
-    """The cells of that: by group of nodes (row) and node of the attribute (column)."""
+    """Cells of the margin: by group of nodes (row) and node of the attribute (column)."""
     trees: tuple[Hierarchy, ...] = field(repr=False)
-    """All attributes."""
 
     @staticmethod
     def of(ties: Key, refined: AttributeStep, under: MarginalConstraint | None, kept: ConsistentMarginals) -> _Stage:
-        """Return a stage with what it agrees with."""
+        """Return a stage with the cells of its margin."""
         columns = np.zeros((0, 0), np.int64)
         if under is not None:
             columns = by_group(kept.at(under.decided), under.decided, refined.attribute)
@@ -93,11 +93,11 @@ class _Stage:
 
     @property
     def ties(self) -> int:
-        """The seed of the row whose first cell has the place 0."""
+        """The seed of the row with first cell 0."""
         return int.from_bytes(self.secret.secret[:7], "little")
 
     def groups(self, rows: Rows) -> Ints:
-        """Return which group of the margin's cells each row is in."""
+        """Return the group of the margin for each row."""
         assert self.under is not None
         return groups_under(self.trees, rows.nodes, self.under.refined, self.under.decided, self.refined.attribute)
 
@@ -106,9 +106,9 @@ def fit_rows(
     rows: Rows, refined: AttributeStep, groups: Ints, columns: Ints, value: Ints, alone: Ints | None, far: float,
     order: int, kind: int = CHEBYSHEV, ties: int = 0,
 ) -> Ints:  # fmt: skip
-    """Return what the children of rows by an attribute have so that rows, and columns by group, have their sums.
+    """Return the counts of rows' children by an attribute, with exact sums of rows and of columns by group.
 
-    They come with a value each, and may be repaired `alone` already, row by row.
+    `value` has one target per child; `alone` has the rows as repaired alone, if that is done already.
     """
     there, node = np.flatnonzero(rows.count > 0), rows.nodes[refined.attribute]
     by_block = there[np.lexsort((groups[there], node[there]))]
@@ -126,7 +126,7 @@ def fit_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """A task in one stage: private, as the task is."""
+    """A task in one stage. Private, as the task is."""
 
     task: BlockTask
     stage: _Stage
@@ -138,9 +138,9 @@ def refine_merged(
     step: Step, counts: Counts, above: Frontier, under: Sequence[MarginalConstraint | None], kept: ConsistentMarginals,
     key: Key, executor: Executor, room: SpillBuffer, every: int | None = None,
 ) -> RefinedLevel:  # fmt: skip
-    """Return the retained children of a frontier, which agree with margins of the attributes that are refined.
+    """Return the retained children of a frontier; they agree with margins of the refined attributes.
 
-    Evidence is kept as `refine` keeps it.
+    `every` selects the evidence, as in `refine`.
     """
     parts = enumerate(zip(step.level.parts, under, strict=True))
     *before, last = (_Stage.of(key.derive("ties", number), part, one, kept) for number, (part, one) in parts)
@@ -154,12 +154,12 @@ def refine_merged(
 
 
 def _no_groups(nodes: NDArray[np.int32]) -> Ints:
-    """Have parents together that have the same node of the last attribute, whatever else they have."""
+    """Group parents by their node of the last attribute only."""
     return np.zeros(nodes.shape[1], np.int64)
 
 
 def _divided(task: BlockTask) -> Rows:
-    """Return the parents that are divided: an only child has its parent's count."""
+    """Return the parents with several children: an only child has its parent's count."""
     slots = task.step.fanout(task.above)
     there = slots > 0
     place = task.step.places.first(task.above.nodes)[1].astype(np.int64)
@@ -171,9 +171,9 @@ def _jobs(tasks: Sequence[BlockTask], stage: _Stage, rows: Sequence[Rows], keep_
 
 
 def _targets(job: _Job) -> tuple[Ints, Ints]:
-    """Return what every child of rows by the stage's attribute has if rows are repaired alone: a pure function.
+    """Return the count of each of the rows' children by the stage's attribute, if rows are repaired alone.
 
-    Also return the highest measurement among its cells.
+    Also return the highest measurement among its cells. A pure function.
     """
     rows = job.rows
     value, _, _ = measure_cells(job.task, job.task.step.fanout(job.task.above))
@@ -186,7 +186,7 @@ def _targets(job: _Job) -> tuple[Ints, Ints]:
 
 
 def _alone(job: _Job, value: Ints) -> Ints:
-    """Repair the cells of every row to its count, whatever the margins have."""
+    """Repair the cells of every row to its count, regardless of the margins."""
     step, rows = job.task.step, job.rows
     out, there = np.zeros(len(value), np.int64), np.flatnonzero(rows.count)
     cells, slots, count = cells_of_rows(rows.cells, there), rows.cells[there], rows.count[there]
@@ -214,7 +214,7 @@ def _repair_alone(value: Ints, cells: Ints, count: Ints, kind: int, order: int, 
 
 
 def _after(step: Step, stage: _Stage, rows: Sequence[Rows], targets: Sequence[tuple[Ints, Ints]]) -> list[Rows]:
-    """Return what the rows of all tasks are divided into by a stage, so that they agree with its margin."""
+    """Return the rows of all tasks as divided by a stage, in agreement with its margin."""
     if not rows:
         return []
     sums, highest = (np.concatenate(own) for own in zip(*targets, strict=True))
@@ -232,7 +232,7 @@ def _after(step: Step, stage: _Stage, rows: Sequence[Rows], targets: Sequence[tu
 
 
 def _last(job: _Job) -> Refined:
-    """Repair the cells of a task: a pure function."""
+    """Repair the cells of a task (a pure function)."""
     task, step, rows = job.task, job.task.step, job.rows
     slots = step.fanout(task.above)
     value, start, stop = measure_cells(task, slots)

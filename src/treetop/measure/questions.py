@@ -1,4 +1,4 @@
-"""Questions: counts of records that match some codes, measured with noise when they are asked, for any plan.
+"""Ad-hoc questions: noisy counts of the records that match some codes, for any plan.
 
 One unit has at most m records, so it moves one count by at most m, whether it is added, removed or exchanged: the count
 is between 0 and m larger with it than without it. Of k counts, a record moves as many as it matches. Let d be the most
@@ -46,23 +46,23 @@ from treetop.privacy.composition import Cells
 
 MOST_QUESTIONS = 10_000
 MOST_PATTERNS = 1 << 16
-"""Up to so many different sets of matching questions are told apart; beyond, all questions may match one record."""
+"""Maximum number of distinct sets of matching questions; beyond it, the bound assumes that one record matches all."""
 
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Question:
-    """One count: the records whose leaf of every attribute lies in a range."""
+    """One count: the records with a leaf in a given range for every attribute."""
 
     where: Mapping[str, str]
-    """The codes as they were asked for."""
+    """Requested codes by attribute."""
     ranges: tuple[Range, ...]
     """For each attribute of the spine, the first leaf and the one after the last."""
 
     @staticmethod
     def of(spine: Spine, where: Mapping[str, str]) -> Question:
-        """Find the codes in the hierarchies; one that is unknown, or stands at several levels, is refused."""
+        """Find the codes in the hierarchies; refuse one that is unknown, or that stands at several levels."""
         ranges = [(0, tree.sizes[-1]) for tree in spine.trees]
         for name, code in where.items():
             attribute, start, stop = spine.find(name, code)
@@ -74,7 +74,7 @@ class Question:
 
 
 def parse(text: str, spine: Spine) -> Question:
-    """Read a question as it is typed: `region=Zilina hobby="live music"`, with quotes around spaces."""
+    """Parse a typed question: `region=Zilina hobby="live music"`, with quotes around spaces."""
     return from_conditions(typed_conditions(text), spine)
 
 
@@ -88,20 +88,18 @@ class Batch:
     """Questions that are asked at once and share one loss."""
 
     spine: Spine
-    """The public domain."""
     questions: tuple[Question, ...]
-    """The questions, none twice."""
+    """The questions, without duplicates."""
     unit: Unit
-    """What is protected."""
     loss: Loss
-    """What all of them together may cost."""
+    """Loss of all questions together."""
     conditions: tuple[GuaranteeCondition, ...] = ()
-    """What the guarantees of the plan are conditional on. Those of questions are not; but their losses add up with
-    those of the plan's releases, for neighbours that meet these conditions."""
+    """Conditions of the plan's guarantee. The questions need none, but their losses add up with those of the plan's
+    releases only for neighbours that meet these conditions."""
 
     @classmethod
     def of(cls, plan: Plan, questions: tuple[Question, ...], loss: Loss) -> Self:
-        """Return questions that protect what a plan protects."""
+        """Return questions with the protected unit of a plan."""
         return cls(plan.spine, questions, plan.unit, loss, plan.conditions)
 
     def __post_init__(self) -> None:
@@ -119,7 +117,7 @@ class Batch:
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        """How far one unit can move the counts."""
+        """Return how far one unit can move the counts."""
         matched = patterns(self.spine, self.questions)
         if matched is None:
             most = len(self.questions)
@@ -137,51 +135,50 @@ class Batch:
 
     @cached_property
     def workload(self) -> Workload:
-        """What is measured: one table, of as many cells as there are questions."""
+        """The workload: one table with one cell per question."""
         spent = cost_of(self.sensitivity, self.law)
         return Workload((Part(0, "questions", len(self.questions), Fraction(1), Measured(self.law), spent),))
 
     @property
     def cells(self) -> Cells | None:
-        """The counts that one unit moves by one, with their noise; None where it may move one by more."""
+        """Cells that one unit changes by at most 1, with their noise; None if it can change a cell by more."""
         return cells_of(self.unit, self.workload)
 
     @property
     def spent(self) -> Fraction:
-        """What asking costs: rho, or epsilon for a pure loss."""
+        """The cost: rho, or epsilon for a pure loss."""
         return self.workload.spent
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A noisy count: public."""
+    """A noisy count (released)."""
 
     where: Mapping[str, str]
-    """What was asked."""
+    """Requested codes by attribute."""
     measured: int
-    """The count plus noise, as it was drawn: unbiased, and it may be negative."""
+    """The count plus noise, as drawn: unbiased, and possibly negative."""
     margin: int
-    """The count is within so much of what was measured, with the stated confidence."""
+    """Half width of the interval around `measured`, with the stated confidence."""
     confidence: float
-    """How sure that is."""
+    """Confidence of the margin, between 0 and 1."""
     law: Law
-    """The noise."""
     free: bool = False
-    """Whether it was asked before, so that nothing was spent on it now."""
+    """Whether the ledger had this answer, so that it cost nothing."""
 
     @property
     def count(self) -> int:
-        """What was measured, or 0 where that is negative: no count is."""
+        """The measurement, or 0 if it is negative."""
         return max(0, self.measured)
 
     @property
     def lower(self) -> int:
-        """The least that the margin leaves."""
+        """Lower end of the interval."""
         return max(0, self.measured - self.margin)
 
     @property
     def upper(self) -> int:
-        """The most that the margin leaves."""
+        """Upper end of the interval."""
         return max(0, self.measured + self.margin)
 
 
@@ -191,7 +188,7 @@ class Numbers(list[int]):
     def __init__(self, numbers: Iterable[int], private: bool = True) -> None:
         super().__init__(numbers)
         self.private = private
-        """Whether nobody knows the key that the noise came from; answers that are not private must not be told."""
+        """False with a testing key: such answers are not private and must not be released."""
 
 
 def measure(
@@ -206,10 +203,11 @@ def measure(
     allow_dropped: bool = False,
     testing_key: bytes | None = None,
 ) -> Numbers:
-    """Read the private table and return each count plus noise; `before_measuring` is called when it has been read.
+    """Read the private table and return each count plus noise.
 
-    Nothing is spent before that call, which is where the loss is reserved; noise is drawn after it. As in a release,
-    `ManyDropped` is raised before it if more than 3 % of the table is unknown, unless `allow_dropped`.
+    `before_measuring` is called after the table is read, to reserve the loss. Nothing is spent before it, and noise is
+    drawn after it. As in a release, `ManyDropped` is raised before it if more than 3 % of the table is unknown, unless
+    `allow_dropped`.
     """
     _refuse_other(batch, plan)
     check_table(plan, table)
@@ -228,7 +226,7 @@ def measure(
 
 
 def _refuse_other(batch: Batch, plan: Plan) -> None:
-    """Refuse questions whose noise is made for another unit or domain than the plan reads the table by."""
+    """Refuse questions for another unit or domain than the plan's."""
     stated = [
         {name: getattr(unit, name) for name in ("id", "id_clean", "contributions", "neighbours", "distinct")}
         for unit in (batch.unit, plan.unit)
@@ -246,10 +244,10 @@ def _refuse_other(batch: Batch, plan: Plan) -> None:
 
 
 def _refuse_large_delta(batch: Batch, table: Table) -> None:
-    """Ask about a large delta where the number of units is public by itself.
+    """Refuse a large delta if the number of units is public by itself.
 
-    A release may ask because of its exact total as well, which it publishes; questions do not publish it, and a refusal
-    would tell of it.
+    A release may also use its exact total, which it publishes. Questions do not publish the total, and a refusal would
+    reveal it.
     """
     if isinstance(table, DerivedTable):
         batch.loss.refuse_large_delta(table.public_units, f"the number of units ({batch.unit.entity}), which is public")
@@ -263,7 +261,7 @@ def answer(question: Question, measured: int, law: Law, confidence: float = 0.95
 
 
 def stored(fingerprint: str, scope: str, question: Question, measured: int, law: Law) -> dict[str, Any]:
-    """Return a measurement as a ledger keeps it: found again by its question, and fitted with those of its scope."""
+    """Return a ledger entry of a measurement, with its question and scope."""
     return {
         "question": fingerprint,
         "scope": scope,
@@ -274,13 +272,13 @@ def stored(fingerprint: str, scope: str, question: Question, measured: int, law:
 
 
 def recalled(kept: Iterable[Mapping[str, Any]], fingerprint: str) -> tuple[int, Law] | None:
-    """Return the most accurate measurement of a question that a ledger keeps, and its noise."""
+    """Return the most accurate measurement of a question in a ledger, with its noise; None if there is none."""
     found = [(int(one["measured"]), law_of(one)) for one in kept if one["question"] == fingerprint]
     return min(found, key=lambda one: one[1].standard_deviation, default=None)
 
 
 def law_of(kept: Mapping[str, Any]) -> Law:
-    """Return the noise of a measurement that a ledger keeps."""
+    """Return the noise of a measurement in a ledger."""
     if "scale" in kept:
         return DiscreteLaplace(Fraction(kept["scale"]))
     return DiscreteGaussian(Fraction(kept["variance"]))
@@ -294,7 +292,7 @@ def _count(question: Question, leaves: Sequence[NDArray[np.int64]], number: NDAr
 
 
 def leaves_of(spine: Spine, counts: Counts) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Return for each attribute the leaf of every cell that is present, and the cells' counts: private."""
+    """Return for each attribute the leaf of every non-empty cell, and the cells' counts. Private."""
     nodes = [np.zeros(len(counts), np.int64) for _ in spine.trees]
     for level in spine.levels:
         go_down(spine, level.index, counts, nodes)
@@ -302,7 +300,7 @@ def leaves_of(spine: Spine, counts: Counts) -> tuple[list[NDArray[np.int64]], ND
 
 
 def patterns(spine: Spine, questions: Sequence[Question]) -> set[int] | None:
-    """Return the sets of questions that a leaf can match, as bits, with the empty one; None where they are too many."""
+    """Return the sets of questions that a leaf can match, as bits, with the empty one; None if there are too many."""
     found = {(1 << len(questions)) - 1}
     for attribute in range(len(spine.trees)):
         cuts = sorted({end for question in questions for end in question.ranges[attribute]} | {0})
@@ -323,7 +321,7 @@ def _covers(outer: Range, inner: Range) -> bool:
 
 
 def _farthest(patterns: Iterable[int], questions: int) -> int:
-    """Return the most questions in which two leaves differ, or a bound of it where there are many."""
+    """Return the most questions in which two leaves differ, or an upper bound if there are many sets."""
     listed = sorted(patterns, key=int.bit_count, reverse=True)
     if len(listed) > 2_000:
         return min(questions, sum(pattern.bit_count() for pattern in listed[:2]))
@@ -336,7 +334,7 @@ def _farthest(patterns: Iterable[int], questions: int) -> int:
 
 
 def place(location: str) -> str:
-    """Return where a table is, the same from every folder: a whole path, or a database without its password."""
+    """Return a table's location, the same from every folder: an absolute path, or a database without its password."""
     source = Source(location)
     if location == "-" or source.scheme not in (None, "sqlite"):
         return str(source)
@@ -347,10 +345,10 @@ def place(location: str) -> str:
 
 
 def fingerprint(question: Question | None, plan: Plan, columns: Mapping[str, str], read: Mapping[str, Any]) -> str:
-    """Return what makes two questions the same: the domain, the unit, the ranges, and in `read` where the table is and
-    how it is read. Without a question it is what those have in common that are about the same table.
+    """Return a fingerprint of a question: its domain, unit, ranges, and the table's location and read options.
 
-    The title of a plan, its loss and what it declares of the total have no part in it.
+    Without a question, it is the fingerprint that all questions about the table share. The plan's title, loss and
+    declared total are not included.
     """
     told = plan.describe()
     same = {name: told[name] for name in ("attributes", "unit", "unknown")}

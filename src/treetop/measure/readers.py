@@ -1,6 +1,6 @@
 """Readers: from a private table to the true counts that a plan measures.
 
-All counts returned here are private. Without noise only a steward sees them, who compares a release with the truth.
+All counts returned here are private. Only a steward who compares a release with the truth sees them without noise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ANY = int(np.iinfo(np.int64).max)
 
 @singledispatch
 def check_table(plan: Plan, table: Table) -> None:
-    """Refuse a table whose reading options do not agree with the plan; nothing is read, and nothing spent."""
+    """Refuse a table with read options that do not agree with the plan; nothing is read or spent."""
     check_rows(plan, table)
 
 
@@ -51,7 +51,7 @@ def read_true_counts(
 ) -> Counts:
     """Read a private table as true counts, with all records of every unit, for comparisons by a steward.
 
-    A `tally` is told how many records were dropped on the way.
+    A `tally` receives the number of dropped records.
     """
     return read_counts(table, plan.spine, columns, count, plan.unknown, tally=tally)
 
@@ -60,7 +60,7 @@ def read_true_counts(
 
 
 def check_rows(plan: Plan, table: Table) -> None:
-    """Refuse a table of records whose graph, total or facts do not agree with the plan."""
+    """Refuse a table of records if its graph, total or facts do not agree with the plan."""
     if (table.facts if isinstance(table, DerivedTable) else None) != plan.graph:
         raise PlanError(
             "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
@@ -75,7 +75,7 @@ def check_rows(plan: Plan, table: Table) -> None:
 
 
 def group_reader(plan: GroupTablePlan, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
-    """Return how the private table of a plan for group sizes is read; `columns` as in `RunOptions`."""
+    """Return the reader of a private table of group sizes; `columns` as in `RunOptions`."""
     given = dict(columns or {})
     known = (plan.place, *COLUMNS)
     for name in given:
@@ -134,7 +134,7 @@ def _check_graph(plan: DegreeCounts, table: Table) -> None:
 
 
 def graph_of(plan: DegreeCounts, table: Table) -> Graph:
-    """Return the graph whose degrees are counted, refusing one that does not agree with the plan."""
+    """Return the graph for counting degrees; refuse one that does not agree with the plan."""
     if not isinstance(table, Graph):
         raise PlanError("degrees are those of a graph: give a treetop.Graph, which has people and edges")
     facts = plan.degrees.graph
@@ -165,7 +165,7 @@ def refuse_selected_people(plan: DegreeCounts, reason: str | None) -> None:
 
 
 def check_people(plan: DegreePlan, people: int) -> None:
-    """Refuse what does not fit so many people; nothing is told of how many there are unless that is public."""
+    """Refuse too many people; the message contains their number only if it is public."""
     if plan.people_are_public and plan.relation != "edge":
         plan.loss.refuse_large_delta(people, "the number of people, which is public")
     widest = plan.law.margin(Fraction(1, 2**80))
@@ -183,7 +183,7 @@ def all_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges) -> Ints:
 def bounded_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges, key: Key) -> Ints:
     """Return the degree of everybody, with edges left out as the sensitivity requires.
 
-    The key decides which; the choice for one person does not depend on others.
+    The key selects the edges; the choice for one person does not depend on others.
     """
     unit = plan.degrees
     if plan.relation == "node":
@@ -194,20 +194,20 @@ def bounded_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges, key: Key) ->
 
 
 def degree_histogram(plan: DegreePlan, degrees: Ints) -> Ints:
-    """Return the number of people of each degree from 0 to the largest, which stands for more as well."""
+    """Return the number of people of each degree from 0 to the largest, which includes higher degrees."""
     largest = plan.degrees.largest
     return np.bincount(np.minimum(degrees, largest), minlength=largest + 1).astype(np.int64)
 
 
 def degree_cells(plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key) -> Ints:
-    """Return the counts that are measured, without noise."""
+    """Return the counts to be measured, without noise."""
     return _in_form(plan, degree_histogram(plan, bounded_degrees(plan, nodes, edges, order)))
 
 
 def degree_cells_by_theta(
     plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key
 ) -> tuple[list[int], dict[int, Ints]]:
-    """Return the number of people who reach each candidate, and by candidate the counts that would be measured."""
+    """Return the number of people who reach each candidate, and the counts to be measured by candidate."""
     assert plan.choice is not None
     reaching, counts = [], {}
     every = projections(nodes, edges, plan.choice.candidates, order, plan.degrees.graph.counted)
@@ -218,7 +218,7 @@ def degree_cells_by_theta(
 
 
 def _in_form(plan: DegreePlan, number: Ints) -> Ints:
-    """Return what is measured of the numbers of people by degree, without noise."""
+    """Return the numbers of people by degree in the plan's form (histogram or cumulative), without noise."""
     if plan.degrees.form == "histogram":
         return number[1:] if plan.rest else number
     total = number.cumsum()

@@ -1,12 +1,12 @@
-"""The nodes of a level, brought from spine order into blocks; and what was found of these, brought back.
+"""Reorder the nodes of a level from spine order into blocks, and the refined nodes back.
 
-Under a margin, nodes that are far apart in the tree depend on each other: those whose children are counted by the same
-cells are the rows of one block. Here all rows are brought block by block, for tasks of whole blocks, and what these
-give is brought back into spine order.
+Under a margin, nodes that are far apart in the tree depend on each other: nodes with children in the same cells of the
+margin are the rows of one block. Here all rows are ordered block by block, for tasks of whole blocks, and the results
+of the tasks are brought back into spine order.
 
-Arrays as long as the level are held in a `SpillBuffer` only. Rows are taken in spine order, some at a time; of each
-block these are the next ones. So a file is written, and read again, at as many places as there are blocks, each of
-which moves on from front to back.
+Arrays as long as the level are held in a `SpillBuffer` only. Rows are taken in spine order, some at a time; within each
+block they are consecutive. So a file is written and read at as many positions as there are blocks, each of which moves
+from front to back.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from treetop.measure.measure import LevelEvidence
 
 Ints = NDArray[np.int64]
 Groups = Callable[[NDArray[np.int32]], Ints]
-"""Tells which group of a margin's cells each of some nodes is in."""
+"""Maps nodes to groups of a margin's cells."""
 
 CHILDREN = 1 << 20
-"""About so many children are brought back into spine order together."""
+"""Number of children that are brought back into spine order at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,27 +36,25 @@ class Blocks:
     """The rows of a level, block by block: by group of the margin, by node of an attribute, and then in spine order."""
 
     step: Step
-    """The level."""
     spine: Frontier
-    """The rows as they come, in spine order."""
+    """The rows in spine order."""
     place: Ints = field(repr=False)
-    """Where each of these stands, block by block."""
+    """Position of each of these, block by block."""
     above: Frontier
     """The rows, block by block."""
     groups: Ints = field(repr=False)
-    """Which group each of these is in."""
+    """Group of each row."""
     number: Ints = field(repr=False)
-    """Of the blocks that have rows: the group, times the attribute's nodes, plus the node;"""
+    """Number of each non-empty block: group times the attribute's nodes, plus node."""
     rows: Ints = field(repr=False)
-    """how many rows it has;"""
+    """Rows of each non-empty block."""
     cells: Ints = field(repr=False)
-    """and how many cells, only children among them."""
+    """Cells of each non-empty block, only children included."""
     room: SpillBuffer
-    """Where all of them are."""
 
     @staticmethod
     def of(step: Step, spine: Frontier, by: AttributeStep, groups: Groups, most: int, room: SpillBuffer) -> Blocks:
-        """Bring rows into blocks by their groups, of which there are so many at most, and an attribute's nodes."""
+        """Order rows into blocks by group (at most `most` groups) and by an attribute's node."""
         size, nodes = len(spine), len(by.first) - 1
         place = room.array((size,), np.int64)
         rows, cells = np.zeros(most * nodes, np.int64), np.zeros(most * nodes, np.int64)
@@ -78,14 +76,14 @@ class Blocks:
         return len(self.spine)
 
     def told(self, groups: Groups) -> Ints:
-        """Return the groups of another table that the rows are in, block by block."""
+        """Return the rows' groups of another table, block by block."""
         found = self.room.array((len(self),), np.int64)
         for run in runs(len(self)):
             found[run] = groups(self.above.nodes[:, run])
         return found
 
     def counts(self) -> Ints:
-        """Return what the rows of every block have together."""
+        """Return the total count of every block."""
         return np.add.reduceat(self.above.count, np.cumsum(self.rows) - self.rows)
 
 
@@ -109,7 +107,7 @@ def _tally(block: Ints, slots: Ints, rows: Ints, cells: Ints) -> None:
 
 @kernel
 def _place(block: Ints, after: Ints) -> None:
-    """Turn the blocks of some rows, in place, into the places after those that are taken."""
+    """Replace the blocks of some rows, in place, by the next free positions in these blocks."""
     for i in range(len(block)):
         own = block[i]
         block[i] = after[own]
@@ -118,41 +116,40 @@ def _place(block: Ints, after: Ints) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """The children of some rows that are kept, in the order of the rows."""
+    """The retained children of some rows, in the order of the rows."""
 
     number: Ints
-    """By row, how many children are kept."""
+    """Number of retained children by row."""
     rank: Ints
-    """Which of its row's children each is."""
+    """Rank of each child among its row's children."""
     count: Ints
     start: Ints
     stop: Ints
     measured: Ints
-    """What was measured of each; `NOTHING` for an only child."""
+    """Measurement of each; `NOTHING` for an only child."""
     highest: Ints
-    """By row, the highest measurement of what is not kept."""
+    """By row, the highest measurement among children that are not retained."""
     slots: Ints
-    """All measurements, row by row; empty where nobody asks."""
+    """All measurements, row by row; empty if not requested."""
 
 
 @dataclass(frozen=True, eq=False)
 class RefinedLevel:
-    """What was found of all rows of a level: it can be had in spine order, as often as it is asked for."""
+    """The refined rows of a level; can be iterated repeatedly in spine order."""
 
     blocks: Blocks
-    """The rows."""
     every: int | None
-    """Whether evidence is kept, as `Task.every` has it."""
+    """Which evidence is kept, as in `Task.every`."""
     refined: Refined
-    """What is kept of all rows, block by block."""
+    """The retained children of all rows, block by block."""
     first: Ints = field(repr=False)
-    """By row, block by block, the first of its children,"""
+    """Index of each row's first child; rows block by block."""
     first_slot: Ints = field(repr=False)
-    """and of its measurements; empty where not all of these are kept."""
+    """Index of each row's first measurement; empty unless all measurements are kept."""
 
     @staticmethod
     def of(blocks: Blocks, every: int | None, parts: Iterable[Refined]) -> RefinedLevel:
-        """Take in what tasks give, in the order of the blocks."""
+        """Collect the results of tasks, in the order of the blocks."""
         step, room = blocks.step, blocks.room
         columns = {one.name: room.growing() for one in fields(Refined)}
         first, first_slot = room.growing(), room.growing()
@@ -169,7 +166,7 @@ class RefinedLevel:
         return RefinedLevel(blocks, every, refined, first.array(), first_slot.array())
 
     def __iter__(self) -> Iterator[tuple[Frontier, Descended]]:
-        """Yield some rows that follow each other in spine order, and what they are refined to."""
+        """Yield some rows that are adjacent in spine order, and their refinement."""
         for run in runs(len(self.blocks)):
             after = np.cumsum(self.refined.number[self.blocks.place[run]])
             cuts = np.searchsorted(after, np.arange(CHILDREN, after[-1], CHILDREN))
@@ -196,11 +193,11 @@ class RefinedLevel:
         return above, Descended(frontier, ((LevelEvidence(measured, refined.highest[place], slots),),))
 
     def measurements(self) -> Iterator[Ints]:
-        """Yield what was measured of all children that are kept, in no order that matters."""
+        """Yield the measurements of all retained children, in no particular order."""
         return (self.refined.measured[run] for run in runs(len(self.refined.measured)))
 
 
 def cells_from(start: Ints, number: Ints) -> Ints:
-    """Return where the values of some rows are, row by row, which start there and are so many."""
+    """Return the positions of the values of some rows, given each row's start and number of values."""
     places: Ints = np.arange(int(number.sum())) + np.repeat(start - (np.cumsum(number) - number), number)
     return places

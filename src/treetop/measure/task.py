@@ -1,4 +1,4 @@
-"""A task: a part of the tree with all that its descent needs, so that it can be done elsewhere, and done again."""
+"""A task: a part of the tree with all inputs of its descent, so that any worker can run it, repeatedly."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Some nodes that follow each other, and the levels to descend below them: private, as counts and key are."""
+    """Some adjacent nodes, and the levels to descend below them. Private: contains counts and the key."""
 
     steps: tuple[Step, ...]
-    """The levels, which are public."""
+    """The levels (public)."""
     above: Frontier
-    """The nodes; their ranges point into the counts of the task."""
+    """The nodes, with ranges into the counts of the task."""
     counts: Counts
     """The leaves under these nodes, and no others."""
     key: Key = field(repr=False)
-    """The secret of the run's noise."""
+    """Key of the run's noise (secret)."""
     every: int | None = None
-    """Every measurement is kept at levels with at most so many public nodes, of others only what intervals need; None
-    keeps nothing."""
+    """Every measurement is kept at levels with at most this many public nodes; other levels keep the measurements that
+    intervals need. None keeps nothing."""
     chunk: int = CHUNK
-    """How many children are measured at a time; it changes nothing but the time."""
+    """Number of children that are measured at a time; affects speed only."""
     named: int | None = None
-    """The least measurement whose child is named, where all tasks of a level have decided it together."""
+    """Least measurement of a named child, if all tasks of a level have decided it together."""
     inherited: Ints | None = None
-    """The least measurement with which an only child is named, by the level of the ancestor that has it."""
+    """Least measurement with which an only child is named, by the level of the measured ancestor."""
     begin: int = 0
-    """Which of all private leaves the first of its counts is."""
+    """Index of the task's first leaf among all private leaves."""
 
     @staticmethod
     def cut(steps: Sequence[Step], above: Frontier, counts: Counts, key: Key, every: int | None, chunk: int) -> Task:
@@ -58,7 +58,7 @@ class Task:
 
 
 def descend(task: Task) -> Descended:
-    """Descend the levels of a task: a pure function.
+    """Descend the levels of a task (a pure function).
 
     The noise of a node is a function of the run's key, the level, and the node's place in the public domain.
     """
@@ -74,9 +74,9 @@ def descend(task: Task) -> Descended:
 def descend_all(
     tasks: Sequence[Task], executor: Executor, tests: Tests, room: SpillBuffer, progress: Progress | None = None
 ) -> Descended:
-    """Descend tasks with the same levels, of nodes that follow each other, and join what they give.
+    """Descend tasks of adjacent nodes with the same levels, and join their results.
 
-    They go level by level, where all tasks together decide which children are named.
+    They go level by level if all tasks together decide which children are named.
     """
     steps, attributes = tasks[0].steps, len(tasks[0].above.nodes)
     levels = 0 if tasks[0].every is None else 1
@@ -101,14 +101,14 @@ def descend_all(
 
 
 def _among_all(parts: Iterable[Descended], tasks: Sequence[Task]) -> Iterator[Descended]:
-    """Yield what tasks give, with the ranges of nodes among all private leaves, and not among those of the task."""
+    """Yield the results of tasks, with ranges into all private leaves instead of the task's own."""
     for part, task in zip(parts, tasks, strict=True):
         start, stop = (ends + task.begin for ends in (part.frontier.start, part.frontier.stop))
         yield replace(part, frontier=replace(part.frontier, start=start, stop=stop))
 
 
 def _told(parts: Iterable[Descended], number: int, progress: Progress | None) -> Iterator[Descended]:
-    """Yield what tasks give, and tell how many are done."""
+    """Yield the results of tasks, and report the number of finished tasks."""
     for done, part in enumerate(parts, start=1):
         yield part
         if progress is not None:
@@ -116,14 +116,14 @@ def _told(parts: Iterable[Descended], number: int, progress: Progress | None) ->
 
 
 def _noted(parts: Iterable[Descended], ends: list[int]) -> Iterator[Descended]:
-    """Yield what tasks give, and note where the nodes of each end among those of all."""
+    """Yield the results of tasks, and append the end of each one's nodes to `ends`."""
     for part in parts:
         ends.append(ends[-1] + len(part.frontier))
         yield part
 
 
 class Tests:
-    """The tests of a descent, of which all levels so far have told theirs."""
+    """The numbers of tests of a descent, for the levels reached so far."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._levels = [step.level for step in steps]
@@ -132,12 +132,12 @@ class Tests:
         self._laws = [None, *(noise_of(step.how) for step in steps)]
 
     def reached(self, index: int, above: Sequence[Frontier]) -> int:
-        """Take in what is measured at a level, and return how many tests there are at it."""
+        """Add a measured level, and return its number of tests."""
         self._number += sum(number_of_tests(self._levels, index, part.nodes) for part in above)
         return int(self._number[index])
 
     def thresholds(self, step: Step, above: Sequence[Frontier], seen: HighMeasurements) -> Ints:
-        """Return the least measurement that is named, by its level: to what is seen here, only children are added."""
+        """Return the least named measurement by level, from the measurements seen here; only children are added."""
         laws = self._laws[: step.level.index + 1]
         for part in above:
             only = step.fanout(part) == 0
@@ -150,7 +150,7 @@ class Tests:
 
 
 def _least_named(step: Step, tasks: Sequence[Task], executor: Executor, tests: Tests) -> Ints:
-    """Return the least measurement that is named, by its level and by what all tasks of a level together show."""
+    """Return the least named measurement by level, from all tasks of a level together."""
     above = [task.above for task in tasks]
     seen = executor.map(partial(count_high, tests=tests.reached(step.level.index, above)), tasks)
     first = next(seen)
@@ -160,9 +160,9 @@ def _least_named(step: Step, tasks: Sequence[Task], executor: Executor, tests: T
 
 
 def count_high(task: Task, tests: int) -> HighMeasurements:
-    """Count the measurements of the children that would be retained, were all of them named, among so many tests.
+    """Count the measurements of the children that would be retained if all were named, among `tests` tests.
 
-    What the repair sets to zero is named by nobody: a rate that is to hold among those named must not count it.
+    Children that the repair sets to zero are not named, so the rate among named children must not count them.
     """
     (step,) = task.steps
     assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
@@ -174,7 +174,7 @@ def count_high(task: Task, tests: int) -> HighMeasurements:
 
 
 def least_named(step: Step, found: RefinedLevel, tests: Tests) -> Ints:
-    """Return the least measurement that is named, by its level, where all of a level is repaired already."""
+    """Return the least named measurement by level, for a level that is repaired already."""
     assert isinstance(step.how, Measured) and step.resolution is not None and step.resolution.fdr is not None
     above = [found.blocks.spine[run] for run in runs(len(found.blocks.spine))]
     seen = HighMeasurements(step.how.law, tests.reached(step.level.index, above), step.resolution.fdr)

@@ -1,4 +1,4 @@
-"""Measuring degrees: how many people have how many edges, measured once, and repaired."""
+"""Measure degrees and group sizes once, and repair them."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Degrees:
-    """What one run found: all of it may be published."""
+    """The measured degrees of one run (released)."""
 
     measured: Ints
-    """The measurements, true counts plus noise: of those that `degree_cells` returns."""
+    """The measurements of the counts that `degree_cells` returns."""
     number: Ints
-    """How many people have each degree, from 0 to the largest, which stands for more as well."""
+    """Number of people of each degree, from 0 to the largest, which includes higher degrees."""
     people: int | None
-    """How many people there are, where that is public."""
+    """Number of people; None if it is not public."""
     plan: DegreePlan
-    """The plan: where theta was to be chosen, with the one that was."""
+    """The plan, with the chosen theta if it had candidates."""
 
     @property
     def cumulative(self) -> Ints:
-        """How many people have each degree or less."""
+        """Number of people of each degree or less."""
         return self.number.cumsum()
 
 
@@ -54,10 +54,10 @@ def measured_degrees(
     charge: Charge | None = None,
     tell: Callable[[int, int, int], None] | None = None,
 ) -> Iterator[Degrees]:
-    """Measure a graph that has been read; what fails in the block is `Unfinished`, for the loss is spent.
+    """Measure a graph that has been read. An error in the block is raised as `Unfinished`, since the loss is spent.
 
-    Under "node", `tell` is given how many edges there were, how many the projection kept, and theta: the first two are
-    private, and for the steward.
+    Under "node", `tell` receives the number of edges, the number that the projection kept, and theta: the first two are
+    private, for the steward only.
     """
     if edges.directed != plan.degrees.graph.directed:
         raise PlanError("the plan and the edges do not agree on whether edges have a direction")
@@ -77,7 +77,7 @@ def measured_degrees(
 
 
 def _kept(plan: DegreePlan, counts: Ints, people: int) -> int:
-    """Return how many edges a projection kept, from what is measured of it: private."""
+    """Return the number of edges that a projection kept, from the true counts. Private."""
     degrees = plan.degrees
     if degrees.form == "cumulative":  # the sum of degrees is that of the people above 0, 1, …
         ends = int((people - counts[: degrees.largest]).sum())
@@ -87,14 +87,14 @@ def _kept(plan: DegreePlan, counts: Ints, people: int) -> int:
 
 
 def _truth(plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
-    """Return how many people reach each candidate, if there are any, and by theta what is to be measured: private."""
+    """Return the number of people who reach each candidate, if any, and by theta the counts to be measured. Private."""
     if plan.choice is not None:
         return degree_cells_by_theta(plan, nodes, edges, order)
     return [], {plan.degrees.largest: degree_cells(plan, nodes, edges, order)}
 
 
 def _chosen(plan: DegreePlan, run: Measuring, reaching: Sequence[int]) -> DegreePlan:
-    """Measure how many people reach each candidate, and return the plan with the theta that this leads to."""
+    """Measure how many people reach each candidate, and return the plan with the chosen theta."""
     pairs = zip(plan.choice_parts, reaching, strict=True)
     noisy = [run.noisy(part, np.array([number]), run.key.derive(part.name)) for part, number in pairs]
     return plan.settled([int(one[0]) for one in noisy])
@@ -107,13 +107,13 @@ def measure_degrees(
     before_measuring: Charge | None = None,
     testing_key: bytes | None = None,
 ) -> Degrees:
-    """Measure a graph that has been read, and return what was found without a card: for studies and audits."""
+    """Measure a graph that has been read, and return the degrees without a card: for studies and audits."""
     with measured_degrees(plan, nodes, edges, Gate(testing_key), before_measuring) as found:
         return found
 
 
 def repaired(plan: DegreePlan, measured: Ints, people: int | None) -> Ints:
-    """Return the number of people of each degree, from measurements alone: the same ones give the same numbers."""
+    """Return the number of people of each degree. Reads measurements only; the same ones give the same numbers."""
     if plan.degrees.form == "cumulative":
         high = max(0, int(measured.max())) if people is None else people
         rising = isotonic(measured[None, :], high)[0]
@@ -122,7 +122,7 @@ def repaired(plan: DegreePlan, measured: Ints, people: int | None) -> Ints:
     if people is None:
         return np.maximum(measured, 0)
     if plan.rest:
-        # What the others leave has no noise of its own: take from them only what is more than there are people.
+        # The remainder has no noise of its own: take from the others only the excess over the number of people.
         kept = np.maximum(measured, 0)
         kept = euclidean(kept, people, "ascending", _seed(measured)) if kept.sum() > people else kept
         return np.append(people - kept.sum(), kept)
@@ -130,7 +130,7 @@ def repaired(plan: DegreePlan, measured: Ints, people: int | None) -> Ints:
 
 
 def _seed(measured: Ints) -> int:
-    """Return the seed of ties, from the measurements: whoever checks the release breaks them alike."""
+    """Return the tie-breaking seed, a function of the measurements, so that checks of a release reproduce it."""
     return int.from_bytes(hashlib.sha256(measured.astype("<i8").tobytes()).digest()[:8], "little")
 
 
@@ -138,10 +138,10 @@ def _seed(measured: Ints) -> int:
 
 
 class Groups(NamedTuple):
-    """What one run found of every region, from the root down (row), and size (column)."""
+    """The measured group sizes of one run: regions from the root down (rows) by size (columns)."""
 
     measured: NDArray[np.int64]
-    """The measurements, in the form that the plan measures; 0 where nothing was."""
+    """The measurements, in the plan's form; 0 if not measured."""
     counts: NDArray[np.int64]
     """The repaired numbers of groups."""
 
@@ -152,7 +152,7 @@ def measured_groups(
 ) -> Iterator[Groups]:
     """Measure private sizes once, and yield the repaired numbers of groups of every region and size.
 
-    What fails in the block is `Unfinished`, for the loss is spent. The result does not depend on `threads`.
+    An error in the block is raised as `Unfinished`, since the loss is spent. The result does not depend on `threads`.
     """
     if sizes.regions.digest != plan.regions.digest or sizes.largest != plan.largest:
         raise DataError("these group sizes have other regions, or another largest size, than the plan")
@@ -165,10 +165,10 @@ def measured_groups(
 
 
 def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[NDArray[np.int64], Known]:
-    """Return the counts of every region and size plus noise, and the numbers of groups, which are public.
+    """Return the counts of every region and size plus noise, and the public numbers of groups.
 
-    It is the only step that reads private counts. One unit moves each level by at most the sensitivity that its noise
-    was made for; where nothing is measured there are zeros, which have no weight.
+    Only this step reads private counts. One unit moves each level by at most the sensitivity that its noise is made
+    for. Levels that are not measured are zero, with no weight.
     """
     measured = np.zeros((plan.tree.nodes, plan.largest + 1), np.int64)
     truth = plan.tree.sum_up(sizes.number.T).T
