@@ -1,1 +1,1 @@
-"""Plans: all that is decided before private data is read, with its accuracy and its cost."""
+"""Plans: every decision made before private data is read, with its accuracy and its cost."""

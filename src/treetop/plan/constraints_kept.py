@@ -1,9 +1,9 @@
-"""Which facts a plan can keep, whatever the noise will be: the others are refused before anything is spent.
+"""Check that a plan can satisfy its facts, regardless of the noise; refuse the others before anything is spent.
 
-Facts about levels of the spine bound nodes, and a node's children can always share what it has (`domain.facts`). Facts
-about one attribute are kept beside the spine, as margins are: at a level that refines the attribute, counts then have
-sums of rows and of columns. There are always whole numbers with both where every cell may have anything; where cells of
-the level are impossible or bounded there may be none, so that such a fact is refused.
+Facts about levels of the spine bound nodes, and a node's children can always share its count (`domain.facts`). Facts
+about one attribute are kept beside the spine, like margins: a level that refines the attribute then has fixed row and
+column sums. If every cell is unbounded, whole numbers with these sums always exist. If some cells of the level are
+impossible or bounded, they may not exist, so such a fact is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from treetop.repair import NodeRepair
 
 @dataclass(frozen=True, eq=False)
 class FactCheck:
-    """What decides whether facts can be kept."""
+    """Checks that the facts of a plan can be kept."""
 
     spine: Spine
     facts: PublicFacts
@@ -61,7 +61,7 @@ class FactCheck:
     def _refuse_compared(self, unit: Unit) -> None:
         """Refuse compared facts that fix a count: adding or removing a unit there contradicts them.
 
-        A count is fixed by exact facts, or where the bounds of one or several facts meet. A cell that must be empty is
+        A count is fixed by exact facts, or if the bounds of one or several facts coincide. A cell that must be empty is
         allowed: no unit is in it.
         """
         compared = PublicFacts(self.spine, tuple(fact for fact in self.facts if not fact.unchecked))
@@ -79,7 +79,7 @@ class FactCheck:
                 _refuse_fixed(" and ".join(names), f" and fixes the count of {cell}", unit)
 
     def _check_merged(self) -> None:
-        """Refuse bounds of single cells where several attributes are refined at once under margins."""
+        """Refuse bounds of single cells if several attributes are refined at once under margins."""
         if not (self.margins or exact_beside(self.spine, self.facts)):
             return
         for level in limited_levels(self.spine, self.facts):
@@ -90,7 +90,7 @@ class FactCheck:
                 )
 
     def _check_margins(self) -> None:
-        """Refuse margins of several attributes that refine a table of several which facts decide.
+        """Refuse margins of several attributes that refine such a table with counts fixed by facts.
 
         Margins are made consistent attribute by attribute, and would not agree with such a table.
         """
@@ -128,7 +128,7 @@ class FactCheck:
                 )
 
     def _is_kept(self, attribute: int, depth: int) -> bool:
-        """Whether a margin, or a level that is a table of the attribute alone, tells as much of an attribute."""
+        """Whether a margin, or a level that refines this attribute only, has at least this depth."""
         levels = [self.spine.depths(level.index) for level in self.spine.levels]
         alone = [one for one in levels if np.count_nonzero(one) == 1]
         return any(table[attribute] >= depth for table in alone + [margin.depths for margin in self.margins])
@@ -155,7 +155,7 @@ def refuse_private_facts(facts: PublicFacts, tables: Sequence[Any]) -> None:
 
 
 def _counts(fact: TableFact) -> bool:
-    """Whether a fact says something of numbers."""
+    """Whether a fact states counts or bounds."""
     return fact.boxes is not None or INVARIANT in fact.kinds
 
 
@@ -164,7 +164,7 @@ def _exact(fact: TableFact) -> bool:
 
 
 def _check_invariants(unit: Unit, drops: bool) -> None:
-    """Refuse invariants that leave nobody protected, or tell which records were dropped."""
+    """Refuse invariants that leave no unit protected, or that reveal dropped records."""
     if unit.neighbours != "replace":
         raise UnkeptFact(
             f"facts: an invariant is the same for all neighbours, and to add or remove one {unit.entity} changes it, "
@@ -180,12 +180,12 @@ def _check_invariants(unit: Unit, drops: bool) -> None:
 
 
 def compared(fact: TableFact) -> bool:
-    """Whether the private table must agree with a fact, or there is no release."""
+    """Whether the private table must agree with a fact; if it does not, there is no release."""
     return not fact.unchecked and INVARIANT not in fact.kinds
 
 
 def conditions_of(spine: Spine, facts: PublicFacts, unit: Unit, unknown: Any) -> tuple[GuaranteeCondition, ...]:
-    """Return what a guarantee is conditional on: what neighbours agree on, and declared caps of records per node.
+    """Return the conditions of the guarantee: counts that neighbours share, and declared caps of records per node.
 
     Losses add up only for neighbours that meet the conditions of all releases.
     """
@@ -209,9 +209,9 @@ def conditions_of(spine: Spine, facts: PublicFacts, unit: Unit, unknown: Any) ->
 
 
 def limited_levels(spine: Spine, facts: PublicFacts) -> list[Level]:
-    """Return the levels at which counts may not agree with margins: some cells are impossible or bounded there.
+    """Return the levels with impossible or bounded cells, at which counts may not agree with margins.
 
-    What such a level leaves of an attribute is what deeper levels of the attribute can agree with.
+    Deeper levels of an attribute can then only agree with the counts of such a level.
     """
     found: list[Level] = []
     for level in spine.levels:
@@ -231,7 +231,7 @@ def kept_exactly(spine: Spine, facts: PublicFacts, margins: Sequence[Margin]) ->
 
 
 def is_limited(spine: Spine, facts: PublicFacts, level: Level) -> bool:
-    """Whether some cells of a level cannot have just any count: by what other attributes have, not by their own."""
+    """Whether facts about other attributes, not a level's own, limit the counts of its cells."""
     if isinstance(level, NarrowLevel) and len(level.rule.table.attributes) > 1:
         return True
     depths = spine.depths(level.index)
@@ -239,18 +239,18 @@ def is_limited(spine: Spine, facts: PublicFacts, level: Level) -> bool:
 
 
 def known_levels(spine: Spine, facts: PublicFacts) -> set[int]:
-    """Return the levels whose counts all follow from facts, the total being 0."""
+    """Return the positions of levels with counts that all follow from facts; the total has position 0."""
     every = range(len(spine.levels) + 1) if facts else ()
     return {index for index in every if facts.decides(spine.depths(index))}
 
 
 def exact_beside(spine: Spine, facts: PublicFacts) -> tuple[Depths, ...]:
-    """Return the finest tables of one attribute that facts decide, and that are no levels of the spine."""
+    """Return the finest tables of one attribute that facts fix and that are no levels of the spine."""
     levels = [spine.depths(level.index) for level in spine.levels]
     exact = [fact.table.depths for fact in facts if _exact(fact)]
     return finest([depths for depths in exact if depths not in levels])
 
 
 def finest(tables: Sequence[Depths]) -> tuple[Depths, ...]:
-    """Return the tables that no other one tells."""
+    """Return the tables that are not sums of another one."""
     return tuple(one for one in tables if not any(one != other and is_coarser(one, other) for other in tables))

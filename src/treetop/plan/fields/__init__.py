@@ -1,4 +1,4 @@
-"""The fields of plans, each declared once: reader, writer, digest, schema, reference and draft follow from that."""
+"""The fields of plan files, each declared once; reader, writer, digest, schema, reference and draft use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DECLARED: list[Field] = []
 
 
 def declare(*fields: Field) -> None:
-    """Add fields; no family of plans has two of one name."""
+    """Add fields; within a family of plans their names are unique."""
     for one in fields:
         if any(one.name in names(one.section, family) for family in one.families):
             raise ValueError(f"[{one.section}] {one.name} is declared already")
@@ -31,7 +31,7 @@ def declare(*fields: Field) -> None:
 
 @contextmanager
 def declared(*fields: Field) -> Iterator[None]:
-    """Add fields for a while."""
+    """Add fields temporarily, within the block."""
     declare(*fields)
     try:
         yield
@@ -41,7 +41,7 @@ def declared(*fields: Field) -> Iterator[None]:
 
 
 def of(section: str, family: str | None = None) -> list[Field]:
-    """Return the fields of a section: those of a family, or those of all, each name once."""
+    """Return the fields of a section, of one family or of all; each name once."""
     found: dict[str, Field] = {}
     for one in _DECLARED:
         if one.section == section and (family is None or family in one.families):
@@ -65,13 +65,13 @@ def names(section: str, family: str | None = None) -> list[str]:
 
 
 def sections(family: str | None = None) -> list[str]:
-    """Return the sections that have fields, but for the top and for those whose names are the plan's own."""
+    """Return the sections with fields, without the top level and sections that the plan itself names."""
     found = (one.section for one in _DECLARED if family is None or family in one.families)
     return [name for name in dict.fromkeys(found) if name and "." not in name]
 
 
 def read(section: Section, declared_as: str, family: str = SPINE) -> dict[str, Any]:
-    """Return the fields of a section, each as its kind reads it, or its default."""
+    """Return the values of a section's fields, converted by their kinds, or their defaults."""
     values = {}
     for one in of(declared_as, family):
         value = one.kind.read(section, one.name)
@@ -80,19 +80,19 @@ def read(section: Section, declared_as: str, family: str = SPINE) -> dict[str, A
 
 
 def arguments(values: Values, of_what: str, family: str = SPINE) -> dict[str, Any]:
-    """Return what was read of a thing that is made of it: a unit, a loss, a plan, a plan file."""
+    """Return the values that were read, as arguments for a unit, a loss, a plan or a plan file."""
     kept = [one for one in _DECLARED if family in one.families and one.at.rpartition(".")[0] == of_what]
     return {one.at.rpartition(".")[2]: values[one.section][one.name] for one in kept}
 
 
 def open_questions(section: str, values: Values, asked_of: Values, family: str = SPINE) -> list[tuple[str, str]]:
-    """Return the fields of a section that must be answered and are not, each with its question."""
+    """Return the required fields of a section that have no answer, each with its question."""
     waiting = (one for one in of(section, family) if one.asked is not None and values.get(one.name) is None)
     return [(one.name, one.question) for one in waiting if one.asked is not None and one.asked(asked_of)]
 
 
 def written(section: str, start: Ran | GraphFile, family: str = SPINE) -> dict[str, Any]:
-    """Return what is written of a section of a plan as it was run, or of how its graph was read."""
+    """Return the section of a plan as it was run, or of its graph, as written to a plan file."""
     stated = {}
     for one in sorted(of(section, family), key=lambda one: one.place or 0):
         value = None if one.place is None else one.value(start)
@@ -102,7 +102,7 @@ def written(section: str, start: Ran | GraphFile, family: str = SPINE) -> dict[s
 
 
 def decided(plan: Plan, family: str = SPINE) -> dict[str, Any]:
-    """Return what a plan decides, as plain values, for its description and its digest."""
+    """Return a plan's decisions as plain values, for its description and its digest."""
     told: dict[str, Any] = {}
     for one in _DECLARED:
         if family not in one.families or not one.digest:

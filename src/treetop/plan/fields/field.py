@@ -1,4 +1,4 @@
-"""A field of a plan is declared once; reader, writer, digest, schema, reference and draft follow from that."""
+"""One field of a plan file, declared once for reader, writer, digest, schema, reference and draft."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ if TYPE_CHECKING:
 # One section of a plan file as it is written: a mistake is reported with its place, expected and found.
 
 OPEN = "?"
-"""A value that stands for an open question, like a key that is not there."""
+"""Marks an open question, like a missing key."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """The values of one section."""
+    """The values of one section of a plan file."""
 
     file: str
-    """The plan file, as it is named in messages."""
+    """The plan file's name for messages."""
     name: str
-    """The section, dotted; empty at the top of the file."""
+    """Dotted name; empty at the top of the file."""
     values: Mapping[str, Any]
-    """What stands there."""
 
     def only(self, known: Sequence[str], homes: Mapping[str, str] | None = None) -> Section:
-        """Refuse keys that are not known; `homes` says under which section a misplaced one belongs."""
+        """Refuse unknown keys; `homes` gives the right section of misplaced ones."""
         for key in self.values:
             if key in known:
                 continue
@@ -54,16 +53,16 @@ class Section:
         return self
 
     def get(self, key: str) -> Any:
-        """Return what stands there; None where nothing does, or an open question."""
+        """Return the value; None if it is missing or an open question."""
         value = self.values.get(key)
         return None if value == OPEN else value
 
     def has(self, key: str) -> bool:
-        """Whether the field is there and answered."""
+        """Whether the field has an answer."""
         return self.get(key) is not None
 
     def table(self, key: str) -> Section:
-        """Return a table as a section, an empty one when it is not there."""
+        """Return a table as a section; an empty one if it is missing."""
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             self.refuse(key, f"a section, [{self.dotted(key)}]")
@@ -83,7 +82,7 @@ class Section:
 
     @contextmanager
     def located(self, kind: type[TreetopError] = TreetopError) -> Iterator[None]:
-        """Name the file and the section in whatever the engine refuses within."""
+        """Add the file and the section to errors that the block raises."""
         try:
             yield
         except kind as problem:
@@ -92,13 +91,13 @@ class Section:
             raise type(problem)(f"{self.file}: [{self.name}] {problem}") from problem
 
     def place(self, key: str) -> str:
-        """Return where a field stands, for a message."""
+        """Return the location of a field, for a message."""
         section = f"[{self.name}] " if self.name else ""
         return f"{self.file}: {section}{key}"
 
 
 def found(value: object) -> str:
-    """Say what a value is, for a message.
+    """Describe a value, for a message.
 
     >>> found("one"), found(True), found([])
     ('the text "one"', 'true', 'a list')
@@ -130,12 +129,12 @@ _LARGEST_WHOLE = 10**9
 
 @dataclass(frozen=True)
 class Kind:
-    """What a field may hold."""
+    """The kind of value that a field holds."""
 
     read: Callable[[Section, str], Any]
-    """Takes the value of a key from a section; None where there is none."""
+    """Reads and checks the value of a key in a section; None if it is missing."""
     schema: Mapping[str, Any]
-    """The same in JSON Schema."""
+    """Its JSON Schema."""
     names_file: bool = False
     """Whether the value, or each value of a table, is the path of a file."""
 
@@ -236,7 +235,7 @@ def _encoding(section: Section, key: str) -> str | None:
 
 
 def _keep(section: Section, key: str) -> dict[str, tuple[str, ...]] | None:
-    """Return the values that rows must have, by column."""
+    """Return the values that a row must have, by column."""
     if section.get(key) is None:
         return None
     if not isinstance(section.values[key], dict):
@@ -273,7 +272,7 @@ def choice(choices: Collection[str]) -> Kind:
 
 
 def table(of: Kind) -> Kind:
-    """A table of values of one kind, by names that are the plan's own."""
+    """A table of values of one kind; the plan chooses the keys."""
 
     def read(section: Section, key: str) -> dict[str, Any] | None:
         if key not in section.values:
@@ -285,7 +284,7 @@ def table(of: Kind) -> Kind:
 
 
 def either(wanted: type, first: Kind, second: Kind) -> Kind:
-    """The first kind where the value is of a type, "dict" or "list", and the second elsewhere."""
+    """Values of JSON type `wanted` ("dict" or "list") have the first kind, others the second."""
 
     def read(section: Section, key: str) -> Any:
         return (first if isinstance(section.values.get(key), wanted) else second).read(section, key)
@@ -300,11 +299,10 @@ _PIECE = {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "ar
 
 TEXT = Kind(_text, _TEXT)
 NAME = Kind(_name, _FILLED)
-"""A text that is not blank."""
 FILE = Kind(_name, _FILLED, names_file=True)
-"""The path of a file, found from the plan file's folder; of private tables also a database URL."""
+"""The path of a file, relative to the plan file's folder; for private tables also a database URL."""
 NOUN = Kind(_noun, _FILLED)
-"""A text without the blanks around it; a blank one is no answer."""
+"""A text, stripped of blanks; a blank one counts as no answer."""
 TEXTS = Kind(_texts, _LIST)
 FLAG = Kind(_flag, {"type": "boolean"})
 WHOLE = Kind(_whole, {"type": "integer", "minimum": 1, "maximum": _LARGEST_WHOLE})
@@ -318,16 +316,16 @@ POSITIONS = Kind(_positions, {"type": "object", "additionalProperties": {"anyOf"
 
 
 SPINE, GROUPS, DEGREES = "spine", "groups", "degrees"
-"""The families of plans: counts along a spine, of tables and graphs; group sizes; and degrees."""
+"""The families of plans: counts along a spine (tables and graphs), group sizes, and degrees."""
 FAMILIES = (SPINE, GROUPS, DEGREES)
 
 Values = Mapping[str, Any]
-"""What was read: by section, and in each by name."""
+"""The values that were read, by section and name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ran:
-    """A plan that is written down, with what is said about its data."""
+    """A plan that is written to a file, with the notes on its data."""
 
     plan: Plan
     said: Said | None
@@ -336,44 +334,41 @@ class Ran:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """One field of a plan file, and all that is known about it."""
+    """One field of a plan file, with its kind, default, help and role in the digest."""
 
     section: str
-    """Its section; empty at the top of the file, and in capitals where a name is the plan's own."""
+    """Its section; empty at the top of the file; capitals stand for a name that the plan chooses."""
     name: str
-    """Its name there."""
     kind: Kind
-    """What it may hold."""
     help: str
-    """What it means, in a sentence for the reference."""
+    """One sentence for the reference."""
     _: KW_ONLY
     default: Any = None
-    """What it is when it is left out."""
+    """Value if the field is left out."""
     since: str = "0.1"
-    """The version that brought it."""
+    """Version that introduced it."""
     families: tuple[str, ...] = (SPINE,)
-    """The families of plans that have it."""
     question: str = ""
-    """What is asked where it is left open, here and in drafts."""
+    """Question for an open field, here and in drafts."""
     asked: Callable[[Values], bool] | None = None
-    """Whether it must be answered, given all that was read; None where it has a default, or may be left out."""
+    """Whether it must be answered, given all values; None if it has a default or may be left out."""
     sketch: str = ""
-    """What a draft proposes, commented out, with what follows it on the line; empty where it says nothing."""
+    """Proposal in a draft, commented out, with the rest of the line; empty for none."""
     at: str = ""
-    """Where its value is once the plan is made, a path from `Ran`, or of a graph from `GraphFile`; it is an argument
-    of what lies before the last dot."""
+    """Path of its value in a finished plan, from `Ran`, or for a graph from `GraphFile`; it is an argument of the
+    object before the last dot."""
     take: Callable[[Ran], Any] | None = None
-    """How it is written down where that is not what stands at its place."""
+    """How its value is written to a file; None to write the value at `at`."""
     place: int | None = 0
-    """Where it is written among the fields of its section, which is else as they are declared; None: it never is."""
+    """Position among the written fields of its section (default: order of declaration); None if it is never written."""
     digest: str = ""
-    """Where the plan's own description, of which its digest is made, has it; empty where it decides nothing."""
+    """Path in the plan's description, which the digest covers; empty if it decides nothing."""
     settled: str = ""
-    """Where the plan has what became of it, where to leave it out is to leave it open; otherwise as `at`."""
+    """Path of the resolved value, if leaving the field out keeps it open; default `at`."""
     unsaid: Any = None
-    """What became of it where the description does not say, as that of old plans does not."""
+    """Resolved value if the description lacks it, as in old plans."""
     always: bool = False
-    """Whether it is described and written where it is the default as well. Of what came later it is not, so that old
+    """Whether it is described and written even if it has its default. False for fields of later versions, so that old
     plans keep their digest."""
 
     def __post_init__(self) -> None:
@@ -381,12 +376,12 @@ class Field:
             raise ValueError(f"[{self.section}] {self.name} has no words: declare it with its help and question")
 
     def value(self, start: Ran | GraphFile) -> Any:
-        """Return what is written down."""
+        """Return the value as written to a file."""
         return self.take(start) if self.take is not None and isinstance(start, Ran) else follow(start, self.at)
 
 
 def follow(start: object, path: str) -> Any:
-    """Return what stands at a path, through attributes and mappings; None where something on the way is not there."""
+    """Return the value at a path of attributes and mapping keys; None if a part of the path is missing."""
     value: Any = start
     for name in path.split(".") if path else ():
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)

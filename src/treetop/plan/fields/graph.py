@@ -1,4 +1,4 @@
-"""The fields of graphs: where people and edges stand, which graphs are neighbours, and how columns are cleaned."""
+"""The fields of graphs: node and edge tables, neighbour relation, and cleaning of columns."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from treetop.plan.graphs.unit import Degree, Form
 from treetop.privacy.relation import RELATIONS
 
 CLEANING = "graph.clean.COLUMN"
-"""The section of a rule of cleaning, as it is declared."""
+"""The section of a cleaning rule, as declared."""
 COUNTED = ("edges", "nodes", "degrees")
-"""What may be counted of a graph."""
+"""What a graph plan can count."""
 LOOPS = ("error", "drop")
-"""What may become of an edge from a person to the same: none can be kept."""
+"""Treatment of self-loops; they can never be kept."""
 
 
 def _truth(section: Section, key: str) -> bool | None:
@@ -43,7 +43,7 @@ def _truth(section: Section, key: str) -> bool | None:
 
 
 def _largest(section: Section, key: str) -> int | tuple[int, ...] | None:
-    """Read one whole number, or the candidates for it."""
+    """Read one whole number, or a list of candidates."""
     return (WHOLES if isinstance(section.values.get(key), list) else WHOLE).read(section, key)  # type: ignore[no-any-return]
 
 

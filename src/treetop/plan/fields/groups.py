@@ -1,4 +1,4 @@
-"""The fields of group sizes: what a row is, what stays hidden, and the public list of groups."""
+"""The fields of group sizes: rows, protected unit, and the public list of groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _list(ran: Ran) -> str | None:
 
 
 def _repair(ran: Ran) -> str | None:
-    """Return how measurements are made to add up, where a plan could say so."""
+    """Return the repair, if the plan file can state it."""
     return getattr(ran.plan, "method", None)
 
 

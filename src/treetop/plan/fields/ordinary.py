@@ -1,4 +1,4 @@
-"""The fields that plan files have whatever they count, but for what graphs and group sizes add."""
+"""The fields common to all plan files; graphs and group sizes add their own."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ from treetop.privacy.loss import Accounting, Loss
 from treetop.repair import REPAIRS, Order
 
 ATTRIBUTE = "attributes.NAME"
-"""The section of an attribute, as it is declared."""
+"""The section of an attribute, as declared."""
 FACT = "facts.TABLE"
-"""What is said of one table under `[facts]`, as it is declared."""
+"""The field of one table under `[facts]`, as declared."""
 ORDERS: Mapping[str, Callable[..., Spine]] = {
     "destination-first": Spine.destination_first,
     "origin-first": Spine.origin_first,
     "merged": Spine.merged,
     "bottom-up": lambda **trees: Spine.bottom_up(trees),
 }
-"""The orders of a spine that have a name; all but the last are for attributes called origin and destination."""
+"""Named orders of a spine; all but the last need attributes called origin and destination."""
 TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
-"""The repairs that work from the top down."""
+"""Repairs that keep the counts of the descent."""
 ELSEWHERE = "elsewhere"
-"""What counts unknown codes under a leaf that every hierarchy is given for them, and the code of that leaf."""
+"""Treatment of unknown codes that counts them under an added leaf of every hierarchy, and that leaf's code."""
 UNKNOWN = ("error", "drop", ELSEWHERE)
-"""What may become of unknown codes, unless they are counted under a leaf that is named."""
+"""Treatments of unknown codes, beside counting them under a named leaf."""
 
 
 def always(_: Values) -> bool:
-    """Ask whatever else is said."""
+    """The field is always required."""
     return True
 
 
@@ -116,7 +116,7 @@ def _either(choices: Mapping[str, object]) -> str:
 
 
 def _accounting(ran: Ran) -> Accounting | None:
-    """Return how a loss is kept, where it could be kept otherwise: what is written down means the same for good."""
+    """Return how a loss is accounted, if there is a choice; the written plan then keeps its meaning."""
     plan = ran.plan
     open_loss = Loss(epsilon=plan.loss.epsilon, delta=plan.loss.delta, rho=plan.loss.rho, noise=plan.loss.noise)
     return plan.accounting if plan.accounting == "exact" or is_exact_by_default(plan.unit, open_loss) else None
@@ -137,7 +137,7 @@ def _stated_margins(ran: Ran) -> Any:
 
 
 def _stated_facts(ran: Ran) -> Any:
-    """Return the facts with the names of their files; what was given in memory is left open."""
+    """Return the facts with their file names; facts given in memory are left open."""
     return {
         fact.name: {
             **{kind: True if kind == INVARIANT else fact.places.get(kind) or OPEN for kind in fact.kinds},
@@ -173,12 +173,12 @@ def _stated_confidence(ran: Ran) -> Any:
 
 
 def _unknown(ran: Ran) -> Any:
-    """Return what becomes of unknown codes as the plan file says it: a leaf that is added is in no hierarchy file."""
+    """Return the treatment of unknown codes as in the plan file: an added leaf is in no hierarchy file."""
     return ELSEWHERE if ran.file is not None and ran.file.elsewhere else ran.plan.unknown
 
 
 def _top_down(ran: Ran, value: str) -> str | None:
-    """Return what the repair does, where one works from the top down."""
+    """Return the value, if the repair works from the top down."""
     return None if REPAIRS[ran.plan.repair].again else value
 
 
@@ -188,13 +188,13 @@ def _person(ran: Ran) -> str | None:
 
 
 def _cuts_lists(read: Values) -> bool:
-    """Whether edges of one list are counted at other people."""
+    """Whether contribution bounds cut lists of edges that are counted at other people."""
     graph = read["graph"]
     return graph["relation"] == "user-out" and graph["degree"] in ("in", "total")
 
 
 def _declare(section: str, made: str, told: str, name: str, kind: Kind, help: str, **more: Any) -> Field:
-    """Declare a field that is called the same in its section, in what is made of it, and in the digest."""
+    """Declare a field with the same name in its section, in the object made from it, and in the digest."""
     places = {"at": made and f"{made}.{name}", "digest": told and f"{told}.{name}"}
     return Field(section, name, kind, help, **{**places, **more})
 

@@ -1,4 +1,4 @@
-"""The attributes of a plan file: the column of each in the private table, and its public hierarchy."""
+"""The attributes of a plan file: their columns in the private table and their public hierarchies."""
 
 from __future__ import annotations
 
@@ -31,28 +31,27 @@ _OF_A_FILE = (
 
 @dataclass(frozen=True)
 class Lookup:
-    """The public file that an attribute's hierarchy was read from, and its columns that exports use."""
+    """The public file of an attribute's hierarchy, with its columns for exports."""
 
     file: Path
-    """The file."""
     source: Source
-    """The file with the options to read it."""
+    """The file with its read options."""
     code: str
-    """The column with the leaf codes."""
+    """Column with the leaf codes."""
     name: str | None = None
-    """The column with the names of the leaves."""
+    """Column with the names of the leaves."""
     latitude: str | None = None
-    """The column with their latitudes."""
+    """Column with the latitudes of the leaves, in degrees."""
     longitude: str | None = None
-    """The column with their longitudes."""
+    """Column with the longitudes of the leaves, in degrees."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute as a plan file states it, before its hierarchy is read."""
+    """One attribute as stated in a plan file, before its hierarchy is read."""
 
     section: Section
-    """Its section as it is written."""
+    """Its section as written."""
     column: str
     """Its column in the private table."""
     stated: Mapping[str, Any]
@@ -60,15 +59,15 @@ class Attribute:
 
     @property
     def same_as(self) -> str | None:
-        """The attribute whose hierarchy it shares."""
+        """Another attribute that this one takes its hierarchy from; None if it has its own."""
         return self.stated["same_as"]  # type: ignore[no-any-return]
 
     def file(self, folder: Path) -> Path | None:
-        """Return the hierarchy file, which is named relative to the plan file."""
+        """Return the path of the hierarchy file, found from the plan file's folder; None if there is none."""
         return None if self.stated["hierarchy"] is None else folder / self.stated["hierarchy"]
 
     def source(self, folder: Path) -> Source | None:
-        """Return the hierarchy file with the options to read it."""
+        """Return the hierarchy file with its read options."""
         path, stated = self.file(folder), self.stated
         if path is None:
             return None
@@ -95,7 +94,7 @@ class Attribute:
             return Hierarchy.from_table(file, stated["levels"], ragged, names=self.names(stated["levels"]))
 
     def names(self, levels: Sequence[str]) -> dict[str, str]:
-        """Return the columns with the names of codes, by level; where leaves have coordinates, `name` is theirs."""
+        """Return the columns with the names of codes by level; `name` is for leaves if these have coordinates."""
         stated = self.stated
         if not levels:  # which is refused where the tree is made
             return {}
@@ -158,7 +157,7 @@ def _attribute(name: str, sections: Section, family: str) -> Attribute:
 
 
 def _contradiction(given: set[str]) -> str | None:
-    """Say which fields contradict each other; None where none do."""
+    """Describe contradicting fields; None if there are none."""
     sources = [key for key in ("hierarchy", "same_as", "values") if key in given]
     if len(sources) > 1:
         return f"both {sources[0]} and {sources[1]} say what the hierarchy is: keep one"
@@ -205,7 +204,7 @@ def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
 def _names_of_prefixes(
     file: Source | None, tree: Hierarchy, names: Mapping[str, str], codes: str | None
 ) -> dict[str, tuple[pa.Array | None, pa.Array]]:
-    """Return the names of cut codes, row by row as they stand in the file."""
+    """Return the names of prefix codes, row by row in the order of the file."""
     if file is None or codes is None or not names:
         return {}
     lengths = {level: len(tree.codes[depth][0].as_py()) for depth, level in enumerate(tree.levels)}
@@ -230,7 +229,7 @@ def _column(file: Source, name: str) -> list[str]:
 
 @contextmanager
 def _system_errors() -> Iterator[None]:
-    """Turn what the system says about an impossible path into a message."""
+    """Convert operating system errors about an impossible path into a message."""
     try:
         yield
     except (OSError, ValueError) as problem:

@@ -1,4 +1,4 @@
-"""A plan as it was run, written as a plan file: everything stated, the hierarchies by their SHA-256."""
+"""Write a plan as it was run as a plan file, with the SHA-256 of each hierarchy."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _KINDS: Mapping[type[Plan], tuple[str, str]] = {
     GroupTablePlan: (fields.GROUPS, SIZE),
     DegreeCounts: (fields.DEGREES, DEGREE),
 }
-"""The kinds of plans that are not along a spine: their family, and the attribute that the plan makes itself."""
+"""Plans without a spine: their family, and the attribute that the plan itself adds."""
 
 _OF_GROUPS = ("unit", "groups", "loss", "data")
-"""The sections of group sizes in the order in which they are written."""
+"""The sections of group size plans, in written order."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
-    """Return the plan as TOML, for the release folder; what is said about the data is that of the plan file, if any.
+    """Return the plan as TOML, for the release folder; `said` contains notes on the data from the plan file.
 
-    Where the hierarchies came from files, putting those beside it makes it a plan file again, and `read_plan`
-    then checks their hashes. The private table's address and query are left out: they are the steward's own.
+    If the hierarchies came from files, a copy of these files beside it makes it a plan file again, and `read_plan` then
+    checks their hashes. The private table's address and query are omitted: only the steward may see them.
     """
     file = plan if isinstance(plan, PlanFile) else None
     ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
@@ -82,7 +82,7 @@ def value(item: object) -> str:
 
 
 def key(name: str) -> str:
-    """Write a key as TOML, in quotes where it needs them."""
+    """Write a key as TOML, in quotes if needed."""
     return name if _BARE.fullmatch(name) else value(name)
 
 
@@ -101,7 +101,7 @@ def _column(ran: fields.Ran, name: str) -> dict[str, Any]:
 
 
 def _graph(ran: fields.Ran) -> list[str]:
-    """Write how the graph was read; naming its tables there makes it a plan file again."""
+    """Write how the graph was read; with the table names added it is a plan file again."""
     stated = {} if ran.file is None or ran.file.graph is None else ran.file.graph.describe()
     if ran.plan.graph is None:
         # People who are counted are an ordinary table.
@@ -131,7 +131,7 @@ def _escape(character: str) -> str:
 
 
 def _number(number: Fraction) -> str:
-    """Write a fraction exactly: as a decimal where it is one, otherwise as the text "a/b"."""
+    """Write a fraction exactly: as a decimal if it is finite, otherwise as the text "a/b"."""
     places = 0
     rest = number.denominator
     for prime in (2, 5):
@@ -155,7 +155,7 @@ def _number(number: Fraction) -> str:
 
 
 def plan_schema() -> dict[str, Any]:
-    """Return the schema; a plan file is checked against it as TOML reads it."""
+    """Return the JSON Schema for the parsed TOML of a plan file."""
     properties = _properties("")
     properties |= {section: _object(section) for section in fields.sections()}
     for named in (ATTRIBUTE, CLEANING):

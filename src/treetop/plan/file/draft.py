@@ -1,4 +1,4 @@
-"""Drafting a plan file for a table: what can be seen is filled in, what has no safe default is left open."""
+"""Draft a plan file for a table: fill in visible facts, and leave fields without a safe default open."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ _MARGINS = (
 def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     """Return the text of a plan file that is to be kept in `folder`.
 
-    It holds names of columns and none of the values or numbers in the table, so that a plan may be shown to
-    others. Open questions are commented-out lines: the file is valid TOML, and `read_plan` refuses it until
-    they are answered.
+    It contains column names and none of the values or numbers in the table, so that a plan may be shown to others. Open
+    questions are commented-out lines: the file is valid TOML, and `read_plan` refuses it until they are answered.
     """
     folder = Path(folder)
     lines = [
@@ -210,7 +209,7 @@ def _facts(inspection: Inspection) -> list[str]:
 
 
 def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[str]:
-    """Draft what was seen, and ask for what is proposed."""
+    """Draft the fields found in the table, and questions for the proposed ones."""
     lines: list[str] = []
     for one in fields.of(section, fields.SPINE):
         asked = [*_comment(one.question or one.help), f"# {one.name} = {one.sketch}"] if one.sketch else []
@@ -219,7 +218,7 @@ def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[st
 
 
 def _id(inspection: Inspection) -> list[str]:
-    """Propose an id that repeats; one that never does tells rows apart, and nobody who has several."""
+    """Propose an identifier column with repeated values; a column of unique values identifies rows only."""
     ids = [one for one in inspection.identifiers if one.named]
     repeating = [one for one in ids if one.repeats]
     lines = _comment(fields.find("unit", "id").question)
@@ -263,7 +262,7 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
 
 
 def _prepare(inspection: Inspection) -> list[str]:
-    """Draft the rules that make codes match, commented out: one record may decide whether they are needed."""
+    """Draft the rules that make codes match, commented out: the need for them may depend on one record."""
     prepare = inspection.prepare
     if prepare is None:
         return []

@@ -1,7 +1,7 @@
-"""Changing fields of a plan file in its text: comments, order and layout stay as whoever wrote it has them.
+"""Edit fields of a plan file in its text; comments, order and layout are kept.
 
-An open question of a draft, a commented-out line, gives way to its answer. The result is read again and compared with
-what it must say: a file that is written in a way that is not understood here is left alone.
+An answer replaces the commented-out line of an open question. If the edited text does not parse to the expected values,
+the file is left unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from treetop.plan.file.describe import value as written
 Path = tuple[str, ...]
 """The names of a section, from the top: `("attributes", "origin")`."""
 Changes = Mapping[tuple[Path, str], Any]
-"""By section and field, the value that it gets; None takes it away."""
+"""New value by section and field; None removes the field."""
 
 _HEADER = re.compile(r"\s*\[(?P<name>[^\[\]]+)\]\s*(?:#.*)?")
 _KEY = re.compile(r"\s*(?P<name>\"(?:[^\"\\]|\\.)*\"|'[^']*'|[A-Za-z0-9_-]+)\s*=\s*(?P<value>.*)")
@@ -31,7 +31,7 @@ _TEXTS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
 
 @dataclass(frozen=True)
 class _Item:
-    """What some lines are: a section's header, a field, or a field that is commented out."""
+    """Some lines of the file: a section's header, a field, or a commented-out field."""
 
     kind: Literal["header", "field", "open"]
     section: Path
@@ -41,7 +41,7 @@ class _Item:
 
 
 def parsed(text: str, file: str = "the plan") -> dict[str, Any]:
-    """Return what the text of a plan file says, as plain values."""
+    """Return the parsed values of a plan file."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
@@ -49,7 +49,7 @@ def parsed(text: str, file: str = "the plan") -> dict[str, Any]:
 
 
 def changed(text: str, changes: Changes, file: str = "the plan") -> str:
-    """Return the text of a plan file with some fields changed, and all else as it is.
+    """Return the text of a plan file with some fields changed, and everything else unchanged.
 
     >>> print(changed('[unit]\\n# Who?\\n# entity = "trip"\\n', {(("unit",), "entity"): "person"}), end="")
     [unit]
@@ -66,7 +66,7 @@ def changed(text: str, changes: Changes, file: str = "the plan") -> str:
 
 
 def without_section(text: str, section: Path, file: str = "the plan") -> str:
-    """Return the text of a plan file without a section and those under it, and all else as it is."""
+    """Return the text of a plan file without a section and its subsections, and everything else unchanged."""
     expected = parsed(text, file)
     inner = expected
     for name in section[:-1]:
@@ -79,7 +79,7 @@ def without_section(text: str, section: Path, file: str = "the plan") -> str:
 
 
 def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: str) -> None:
-    """Change what the file says, as plain values."""
+    """Change a field in the parsed values."""
     inner = values
     for part in section:
         if item is None and part not in inner:
@@ -108,7 +108,7 @@ def _not_understood(file: str) -> PlanFileError:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what sections say: one without fields says as much as none."""
+    """Return the values without empty sections."""
     found = {name: _plain(item) if isinstance(item, dict) else item for name, item in values.items()}
     return {name: item for name, item in found.items() if item != {}}
 
@@ -151,7 +151,7 @@ def _path(name: str) -> Path:
 
 
 def _end(lines: Sequence[str], start: int, value: str) -> int:
-    """Return where a value ends that may take several lines."""
+    """Return the end of a value that may take several lines."""
     for quotes in ('"""', "'''"):
         if value.startswith(quotes):
             stop = start + 1
@@ -167,7 +167,7 @@ def _end(lines: Sequence[str], start: int, value: str) -> int:
 
 
 def _opened(text: str) -> int:
-    """Return how many brackets stay open at the end of a line."""
+    """Return the number of open brackets at the end of a line."""
     bare = _TEXTS.sub("", text).partition("#")[0]
     return sum(map(bare.count, "[{")) - sum(map(bare.count, "]}"))
 
@@ -217,7 +217,7 @@ def _without_table(lines: list[str], section: Path) -> list[str]:
 
 
 def _before(lines: Sequence[str], header: int) -> int:
-    """Return where the comments begin that stand right above a header: they are about that section."""
+    """Return the start of the comments directly above a header; they belong to that section."""
     while header and lines[header - 1].lstrip().startswith("#"):
         header -= 1
     return header
@@ -228,18 +228,18 @@ def _before(lines: Sequence[str], header: int) -> int:
 
 @dataclass(frozen=True)
 class Difference:
-    """A field that two plan files state differently."""
+    """A field that differs between two plan files."""
 
     field: str
-    """Its name, with its section."""
+    """Its dotted name."""
     before: str | None
-    """What the earlier file says; None where it says nothing."""
+    """Value in the earlier file; None if it is missing."""
     after: str | None
-    """What the later file says; None where it says nothing."""
+    """Value in the later file; None if it is missing."""
 
 
 def differences(before: str, after: str) -> list[Difference]:
-    """Return the fields that the texts of two plan files state differently; comments and order do not count.
+    """Return the fields that differ between two plan files; comments and order do not count.
 
     >>> [(one.field, one.before, one.after) for one in differences("[loss]\\nepsilon = 1.0", "[loss]\\nepsilon = 0.5")]
     [('loss.epsilon', '1', '0.5')]
