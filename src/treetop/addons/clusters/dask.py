@@ -26,7 +26,7 @@ class Dask:
         self._client, self._staging = client, Path(staging)
 
     def prove(self) -> None:
-        """Run a few small tasks, and refuse where workers do not see the staging folder or have other versions."""
+        """Run a few small tasks, and refuse workers that do not see the staging folder or have other versions."""
         prove(self)
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
@@ -80,7 +80,7 @@ def _is_safe(address: str) -> bool:
 
 @contextmanager
 def client(address: str) -> Iterator[Any]:
-    """Give a client of the scheduler at an address, while it is needed; certificates are in Dask's own settings."""
+    """Yield a client of the scheduler at an address, then close it; Dask's own settings have certificates."""
     try:
         from distributed import Client
     except ImportError as problem:

@@ -1,8 +1,8 @@
 """Spark: tasks run on a cluster, and nothing private goes through Spark itself.
 
 Tasks and answers are files of a staging folder that driver and executors share (`task_files`). The keys travel in the
-closure of the function that Spark runs, which is why a session must encrypt what it writes and sends (`sessions`). Only
-the DataFrame interface is used, which Spark Connect and managed platforms have too.
+closure of the function that Spark runs, so a session must encrypt its files and messages (`sessions`). Only the
+DataFrame interface is used, which Spark Connect and managed platforms have too.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from treetop.errors import DataError, EngineError
 # Sessions of Spark: which are safe for keys, and how one is started that is.
 
 OLDEST = (4, 1)
-"""The oldest version of Spark that was tried."""
+"""The oldest tested version of Spark."""
 ATTEMPTS = 4
-"""So often a task is begun in local mode, as it is by default on a cluster."""
+"""Attempts at a task in local mode, as many as a cluster makes by default."""
 
 _ENCRYPTED = {"spark.io.encryption.enabled": "true"}
 _GUARDED = {**_ENCRYPTED, "spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
@@ -52,7 +52,7 @@ _LOG = logging.getLogger("treetop")
 
 
 def check(session: Any) -> None:
-    """Refuse a session that would write or send keys in clear, and warn of a version that was not tried."""
+    """Refuse a session that would write or send keys in clear, and warn of an untested version."""
     settings = _Settings(session)
     master = settings.get("spark.master")
     needed = _ENCRYPTED if _is_local(master) else _GUARDED
@@ -77,9 +77,9 @@ def check(session: Any) -> None:
 
 @contextmanager
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """Give the Spark session of this process, or one for as long as it is needed, with what a private run has to set.
+    """Yield the Spark session of this process, or a temporary one with the settings of a private run.
 
-    A session that is there already stays as it is: Spark would note settings that come late, and not follow them.
+    An existing session stays as it is: Spark would note late settings, and not follow them.
     """
     builder = _builder()
     there = builder.getActiveSession()
@@ -97,7 +97,7 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
 
 
 def settings_for(master: str | None) -> dict[str, str]:
-    """Return what a session on a master is started with, unless the steward says otherwise."""
+    """Return the settings for a session on a master, unless the steward chooses others."""
     chosen = {**_GUARDED, "spark.ui.showConsoleProgress": "false"}
     if master is not None and master.startswith("local"):  # nobody but us is there to look at its pages
         chosen["spark.ui.enabled"] = "false"
@@ -137,7 +137,7 @@ def _start(of: Any, master: str | None, settings: dict[str, str]) -> Any:
 
 
 class _Settings:
-    """The settings of a session as they are: not what was asked for too late."""
+    """The settings of a session that are in effect, rather than settings that came too late."""
 
     def __init__(self, session: Any) -> None:
         self._conf, self._client = session.conf, None
@@ -180,17 +180,17 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def first_line(problem: BaseException) -> str:
-    """Return what an error says first: Java says much more."""
+    """Return the first line of an error: Java adds many more."""
     return next(iter(str(problem).splitlines()), type(problem).__name__)[:200].rstrip(". ")
 
 
 def _is_local(master: str) -> bool:
-    """Whether everything runs in the process that Spark was started in, and its children."""
+    """Whether everything runs in the process in which Spark was started, and its children."""
     return re.fullmatch(r"local(\[[^]]*\])?", master) is not None
 
 
 def _with_attempts(master: str) -> str:
-    """Return a local master that begins a task again, as clusters do, where a Python worker ends."""
+    """Return a local master that repeats a task, as clusters do, if a Python worker ends."""
     if master == "local":
         return f"local[1,{ATTEMPTS}]"
     return re.sub(r"^local\[([^],]+)\]$", rf"local[\1,{ATTEMPTS}]", master)
@@ -207,7 +207,7 @@ def _number(version: str) -> tuple[int, ...]:
 # DataFrames of Spark as private tables: executors write the columns that a plan reads into the staging folder.
 
 GROUP = 1 << 18
-"""So many rows are written together: Spark hands out a few thousand at a time."""
+"""Rows written together: Spark hands out a few thousand at a time."""
 
 _FRAME_ROW = "file string, problem string"
 
@@ -220,7 +220,7 @@ def refuse_missing(frame: Any, columns: Sequence[str]) -> None:
 
 
 def written(frame: Any, columns: Sequence[str], folder: Path) -> list[Path]:
-    """Have executors write columns of a DataFrame as Parquet files into a private folder; return those that count."""
+    """Have executors write columns of a DataFrame as Parquet files into a private folder; return the files."""
     folder.mkdir(mode=0o700)
     # Spark takes a name with a dot for a path into a structure, here and there even where it is quoted.
     quoted = (name.replace("`", "``") for name in columns)
@@ -234,13 +234,13 @@ def written(frame: Any, columns: Sequence[str], folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Write:
-    """What Spark runs on each executor."""
+    """Writes a partition on an executor."""
 
     folder: str
     columns: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows of one partition, and yield the name of their file; none where there are no rows."""
+        """Write the rows of one partition, and yield the name of their file; none if there are no rows."""
         name, problem = f"{uuid4().hex}.parquet", None
         try:
             if not _write(Path(self.folder) / name, (batch.rename_columns(self.columns) for batch in batches)):
@@ -255,7 +255,7 @@ class _Write:
 
 
 def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> bool:
-    """Write batches as one file that nobody else may read; tell whether there was a row."""
+    """Write batches as one file that nobody else may read; return whether there was a row."""
     groups = _together(batches)
     first = next(groups, None)
     if first is None:
@@ -289,7 +289,7 @@ LARGEST_CLOSURE = 1 << 19
 """PySpark writes closures of a megabyte and more to disks, as broadcast variables: keys stay far below that."""
 
 _PATIENCE = 30.0
-"""The seconds that Spark has to end a job."""
+"""Seconds that Spark has to end a job."""
 _ROW = "task long, problem string"
 
 
@@ -302,11 +302,11 @@ class Spark:
         self._session, self._staging = session, Path(staging)
 
     def prove(self) -> None:
-        """Run a small job, and refuse where executors do not see the staging folder or have other versions."""
+        """Run a small job, and refuse executors that do not see the staging folder or have other versions."""
         prove(self)
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield what the function gives for each task, in the order of the tasks: when all of them are done."""
+        """Yield the function's result for each task, in the order of the tasks, once all of them are done."""
         with exchange_dir(self._staging) as folder:
             context, number = pack(folder, function, tasks)
             if number:
@@ -341,12 +341,12 @@ class Spark:
 
 @dataclass(frozen=True)
 class _Work:
-    """What Spark runs on each executor; it goes there with the keys, and is shown nowhere."""
+    """Runs tasks on an executor; it goes there with the keys, and is shown nowhere."""
 
     context: WorkerContext = field(repr=False)
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Do the tasks whose numbers come in, and say of each what went wrong, if something did."""
+        """Do the tasks with the incoming numbers, and yield the result of `work` for each."""
         import pyarrow
 
         for batch in batches:
@@ -359,7 +359,7 @@ class _Work:
 
 
 class _Job(threading.Thread, Generic[R]):
-    """A job of Spark in a thread of its own: Ctrl-C is not to come into the middle of what Python and Java exchange."""
+    """A job of Spark in a thread of its own, so that Ctrl-C does not interrupt an exchange of Python and Java."""
 
     def __init__(self, session: Any, work: Callable[[], R]) -> None:
         super().__init__(name="treetop-spark", daemon=True)
@@ -369,7 +369,7 @@ class _Job(threading.Thread, Generic[R]):
         self._problem: Exception | None = None
 
     def run(self) -> None:
-        """Run the job, and keep what it gives or raises."""
+        """Run the job, and keep its result or exception."""
         try:
             self._found.append(self._work())
         except Exception as problem:
@@ -378,7 +378,7 @@ class _Job(threading.Thread, Generic[R]):
             self._done.set()
 
     def result(self) -> R:
-        """Wait for what the job gives; on Ctrl-C, end all jobs of the session, as Spark itself does."""
+        """Wait for the job's result; on Ctrl-C, end all jobs of the session, as Spark itself does."""
         self.start()
         try:
             self._done.wait()
@@ -395,7 +395,7 @@ class _Job(threading.Thread, Generic[R]):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Say in one sentence what Spark says in a hundred lines."""
+    """Shorten Spark's errors to one sentence."""
     try:
         yield
     except EngineError:

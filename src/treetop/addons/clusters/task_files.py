@@ -2,8 +2,8 @@
 
 The files hold true counts and no noise key: a number stands in the place of each key. The keys go to workers in a
 `WorkerContext`, which is small and never a file. It also holds the seal: a key, made for one exchange, that signs every
-file. A signature tells nothing about a content that is guessed, as a plain hash of it would, and nobody who can only
-write into the folder can have a worker or the driver load something else: loading a pickle runs code.
+file. A signature does not confirm a guessed content, as a plain hash would. Someone who can only write into the folder
+cannot make a worker or the driver load another file: loading a pickle runs code.
 
 Large arrays, which many tasks have in common, are files of their own, named by their signatures: each is written once.
 """
@@ -35,9 +35,9 @@ _SIGNED = "sha256"
 _SIGNATURE = 32
 _NUMBER = 4
 _LARGE = 1 << 16
-"""Arrays with so many bytes are files of their own."""
+"""Arrays with at least so many bytes are files of their own."""
 _PATIENCE = 30.0
-"""The seconds that a file may take to be seen where driver and workers share a folder over a network."""
+"""Seconds to wait for a file if driver and workers share a folder over a network."""
 
 MISSING, FORBIDDEN, CHANGED = "missing", "forbidden", "changed"
 
@@ -301,7 +301,7 @@ def _read(folder: Path, content: _Content, seal: Key) -> bytes:
 
 
 def _wait_for(path: Path) -> None:
-    """Wait until a file that somebody else has written is seen here: a listing has the folder looked at again."""
+    """Wait until another process's file is seen here: a listing makes the system look at the folder again."""
     end = time.monotonic() + _PATIENCE
     while not path.exists() and path.parent.exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -312,13 +312,13 @@ def _wait_for(path: Path) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that are installed here."""
+    """Return the installed versions."""
     installed = {name: version(name) for name in ("numpy", "numba")}
     return {"Python": f"{sys.version_info.major}.{sys.version_info.minor}", DISTRIBUTION: VERSION, **installed}
 
 
 def versions_there(_: int) -> dict[str, str]:
-    """Return the versions where a task is run."""
+    """Return the versions of the machine that runs the task."""
     return versions()
 
 

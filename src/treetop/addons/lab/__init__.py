@@ -1,1 +1,1 @@
-"""Data that are made up, and yardsticks, to see how good and how fast a release is."""
+"""Made-up data and baselines, to measure how accurate and how fast a release is."""

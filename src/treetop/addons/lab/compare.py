@@ -2,8 +2,8 @@
 
 Each run has a process to itself while it lasts, and one thread. So the time of a processor and the high-water mark of
 memory are the run's own, however many runs go on at once. Threads would share both, and the interpreter as well, which
-mechanisms that are not compiled would pay for. A process for every run would start Python more often than it measures:
-a few processes that live for the whole comparison do the same, each with a copy of the table.
+would slow mechanisms that are not compiled. A process for every run would start Python more often than it measures: a
+few processes that live for the whole comparison do the same, each with a copy of the table.
 """
 
 from __future__ import annotations
@@ -81,9 +81,8 @@ def compare(
 ) -> Comparison:
     """Run every setting `repeats` times (a number, or one by mechanism), and gather errors, times and memory.
 
-    What a mechanism refuses is listed with its reason. Noise is derived from the key, and nothing of a release is kept:
-    results are private, and nothing is spent. With several `jobs`, the calling script needs the usual
-    `if __name__ == "__main__"`.
+    Refused settings are listed with the reason. Noise is derived from the key, and no release is kept: results are
+    private, and no loss is spent. With several `jobs`, the calling script needs the usual `if __name__ == "__main__"`.
     """
     refused: list[Refused] = []
     tasks: list[Task] = []
@@ -109,7 +108,7 @@ def compare(
 
 
 def _refusal(case: Case, setting: Setting) -> str | None:
-    """Say why a mechanism cannot serve the case, before anything private is looked at."""
+    """Return the reason that a mechanism cannot serve the case, before private data are read; None if it can."""
     try:
         setting.make(case)
     except TreetopError as problem:
@@ -153,7 +152,7 @@ _case: Case | None = None
 
 
 def _start(case: Case, kinds: Sequence[type[Mechanism]]) -> None:
-    """Begin a process: it has imported the package's own mechanisms, and is told of others."""
+    """Begin a process: import the package's own mechanisms, and register others."""
     global _case
     _case = case
     Thread(target=_end_with_parent, daemon=True).start()
@@ -162,7 +161,7 @@ def _start(case: Case, kinds: Sequence[type[Mechanism]]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process, which holds private counts, when its parent has ended, however it ended."""
+    """End this process, which holds private counts, when its parent has ended for any reason."""
     parent = parent_process()
     assert parent is not None
     parent.join()
@@ -177,20 +176,18 @@ def _work(task: Task) -> Outcome:
 # Mechanisms side by side on the private table of a plan, written to a folder for the steward. Nothing is released.
 
 USUAL = ("inftda", "tda-l2", "gauss", "sh")
-"""The mechanisms that are compared where none are named."""
+"""The mechanisms to compare if none are named."""
 ACCOUNTINGS = {"tight": ("tight",), "paper": ("paper",), "both": ("tight", "paper")}
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A comparison, and where it was written. Private: errors tell of the truth."""
+    """A comparison, and its files. Private: errors are computed from the truth."""
 
     comparison: Comparison
-    """The results."""
     title: str
-    """What was compared."""
+    """The compared table."""
     files: tuple[Path, ...] = ()
-    """What was written."""
 
 
 def compare_mechanisms(
@@ -210,12 +207,12 @@ def compare_mechanisms(
 ) -> SideBySide:
     """Run mechanisms side by side on a private table; with `out`, write their errors, times and memory to a new folder.
 
-    Nothing is released and nothing is spent; the errors are computed from private data, so all of this is for the
-    steward only. Attributes, unit, split and margins are the plan's, and so is the loss where none is given; errors of
-    margins are told of every mechanism. Without `mechanisms`, the usual ones are run (`USUAL`), and those that keep
-    margins and public facts where the plan does; of a plan for group sizes, all that are for those. Accounting is
-    "tight", "paper" or "both". As many as `jobs` run at once, one a core when it is left out; with more than one, a
-    script needs the usual `if __name__ == "__main__"`.
+    No release is made and no loss is spent; the errors are computed from private data, so all of this is for the
+    steward only. Attributes, unit, split and margins are the plan's, and so is the loss if none is given; errors of
+    margins are reported for every mechanism. Without `mechanisms`, the usual ones are run (`USUAL`), and those that
+    keep margins and public facts if the plan has them; for a plan for group sizes, all mechanisms for group sizes.
+    Accounting is "tight", "paper" or "both". As many as `jobs` run at once, one a core when it is left out; with more
+    than one, a script needs the usual `if __name__ == "__main__"`.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     of_groups = isinstance(file.plan, GroupTablePlan)
@@ -246,7 +243,7 @@ def compare_mechanisms(
 def _settings(
     file: PlanFile, mechanisms: Sequence[str], epsilons: Sequence[float], delta: float | None, accounting: Sequence[str]
 ) -> list[Setting]:
-    """Return what is to be run, with the plan's loss where the call names none."""
+    """Return the settings to run, with the plan's loss if the call names none."""
     loss = file.plan.loss
     if not accounting or not set(accounting) <= set(ACCOUNTINGS):
         raise PlanError(f"`accounting` is {', '.join(accounting) or 'empty'}: choose tight, paper, or both")
@@ -276,7 +273,7 @@ def _check_kinds(mechanisms: Sequence[str], of_groups: bool) -> None:
 
 
 def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: Progress | None) -> Case:
-    """Read the private table; where a limit of contributions is enforced, also without it, as the truth."""
+    """Read the private table; if a limit of contributions is enforced, also without it, as the truth."""
     if isinstance(file.plan, GroupTablePlan):
         return _read_groups(file, file.plan, location, query)
     plan, source, tally = file.plan, file.table(location, query), Tally()
@@ -322,14 +319,14 @@ _READING = "If the plan says how the table is read (header, names, blank_lines, 
 
 @dataclass(frozen=True)
 class TrueErrors:
-    """The errors of a release. Private: they tell of the truth."""
+    """The errors of a release. Private: they are computed from the truth."""
 
     levels: tuple[LevelErrors, ...]
-    """Those of the total and of every level."""
+    """Errors of the total and of every level."""
     margins: tuple[LevelErrors, ...]
-    """Those of every margin."""
+    """Errors of every margin."""
     tally: Tally
-    """What was left out when the truth was read."""
+    """Records that were left out of the truth."""
 
 
 def compare_with_truth(
@@ -342,10 +339,10 @@ def compare_with_truth(
     query: str | None = None,
     plot: str | Path | None = None,
 ) -> TrueErrors:
-    """Read the private table of a release folder and return the errors of what was released, for the steward only.
+    """Read the private table of a release folder and return the errors of the release, for the steward only.
 
-    How the table is read is said by the card, or by the plan file where that says more, as for a graph; `columns` and
-    `count` name columns that are called otherwise here. `plot` is a file to draw the errors to, outside of the folder.
+    The card states how to read the table, or the plan file if more is needed, as for a graph; `columns` and `count`
+    name columns with other names here. `plot` is a file to draw the errors to, outside of the folder.
     """
     refuse_plot_inside(folder, plot)
     release = Release.load(folder)
@@ -385,7 +382,7 @@ def refuse_plot_inside(folder: str | Path, plot: str | Path | None) -> None:
 
 
 def _refuse_unless_plain(release: Release) -> None:
-    """Refuse to read a truth without the plan file where the folder tells that it takes more than a location."""
+    """Refuse to read a truth without the plan file if reading takes more than a location."""
     text = release.plan_toml or ""
     if "graph" in release.card or re.search(r"^(# )?\[graph\]$", text, re.MULTILINE):
         raise ReleaseError(f"the truth of this release is made from a graph, of several tables. {_PLAN}")

@@ -1,4 +1,4 @@
-"""The most memory that a piece of work takes, where the system can tell: on Linux."""
+"""The most memory that a piece of work takes, if the system can report it: on Linux."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _RESET = Path("/proc/self/clear_refs")
 
 
 class Peak:
-    """Measures the most resident memory of the process above what it had when the work began.
+    """Measures the most resident memory of the process above its memory at the start of the work.
 
     The high-water mark is the whole process's, so nothing else may run in it meanwhile. Memory that the process holds
     on to without using it is given back first: reused, it would not show.
     """
 
     size: int | None = None
-    """In bytes, after the work; None where the system cannot tell."""
+    """Bytes, after the work; None if the system cannot report it."""
 
     def __enter__(self) -> Peak:
         with suppress(OSError, AttributeError, TypeError):  # only the GNU library has it
@@ -67,7 +67,7 @@ class Peak:
 
 
 def _reset() -> bool:
-    """Set the high-water mark to what is resident now."""
+    """Set the high-water mark to the resident memory of now."""
     try:
         _RESET.write_text("5", encoding="ascii")
     except OSError:
@@ -89,32 +89,32 @@ def _read(field: str) -> int | None:
 # One run of one mechanism on a table whose truth is known: its errors, its time and its memory.
 
 Accounting: TypeAlias = Literal["tight", "paper", "pure"]
-"""How epsilon and delta become noise: by the tight conversion, by that of the papers, or without a delta at all."""
+"""Conversion of epsilon and delta to noise: the tight one, that of the papers, or without delta."""
 
 CONFIDENCE = 0.95
-"""How sure the bounds are that stand beside the errors."""
+"""Confidence of the bounds beside the errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A private table, and what of it is protected."""
+    """A private table, and its protection."""
 
     spine: Spine
     """The public order of refinement."""
     unit: Unit
-    """What is protected."""
+    """The protected unit."""
     counts: Counts
-    """What the mechanisms measure."""
+    """The counts that the mechanisms measure."""
     truth: Counts | None = None
-    """What they are compared with, where records were left out of the counts; the counts themselves when None."""
+    """The true counts, if records were left out of the measured counts; else None."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     """How mechanisms that measure several levels divide the loss."""
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
     margins: Margins = "none"
-    """The tables beside the spine whose errors are told; mechanisms that keep margins measure these."""
+    """The tables beside the spine to report errors of; mechanisms that keep margins measure these."""
     facts: PublicFacts | None = None
-    """What is public and must stay true: only the mechanism of that name keeps it."""
+    """Public facts that the release must keep: only the mechanism of that name does."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,11 @@ class Setting:
     """A mechanism and the loss that it may cost."""
 
     mechanism: str
-    """Its name."""
     epsilon: float
-    """Epsilon."""
     delta: float | None = 1e-8
     """Delta; None for a pure loss."""
     accounting: Accounting = "tight"
-    """How noise is found from them."""
+    """Conversion of the loss to noise."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """More arguments of the mechanism, such as the most leaves that it serves."""
 
@@ -141,7 +139,7 @@ class Setting:
         Loss(epsilon=self.epsilon, delta=self.delta)  # what is no loss at all is a mistake, and no refusal
 
     def make(self, case: Case) -> Mechanism:
-        """Make the mechanism, which looks at nothing private. Raises a `Refusal` where it cannot serve the case."""
+        """Make the mechanism, which reads no private data. Raises a `Refusal` if it cannot serve the case."""
         kind: Any = named(self.mechanism)
         known = {part.name for part in fields(kind)} if is_dataclass(kind) else set()
         # A split under facts names what these leave to measure, and others measure more.
@@ -165,40 +163,39 @@ class Setting:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one run came to. Private: errors tell of the truth."""
+    """The result of one run. Private: errors are computed from the truth."""
 
     setting: Setting
-    """What was run."""
     repeat: int
-    """Which of the runs with this setting, from 0."""
+    """Number of the run with this setting, from 0."""
     errors: tuple[LevelErrors, ...]
     """The errors at the total and at every level."""
     margins: tuple[LevelErrors, ...]
     """The errors of every margin of the case, measured by the mechanism or summed from its leaves."""
     noise: tuple[float, ...]
-    """The standard deviation of one measurement at the total and at every level; 0 where nothing is measured."""
+    """The standard deviation of one measurement at the total and at every level; 0 if nothing is measured."""
     margin_noise: tuple[float | None, ...]
-    """The same of every margin; None where it is only summed."""
+    """The same of every margin; None if it is only summed."""
     bounds: tuple[int | None, ...]
-    """What all errors of a level should be within with 95 % confidence; None where nothing is promised."""
+    """Bounds of all errors of a level with 95 % confidence; None if the mechanism promises none."""
     violations: int
-    """How many nodes are released as something else than the sum of their children."""
+    """Number of nodes that differ from the sum of their children."""
     leaves: int
-    """How many leaves the release has, that is, which are not zero."""
+    """Number of leaves in the release that are not zero."""
     bytes: int
     """The size of its leaves and values in memory."""
     seconds: float
-    """The time of a processor that the run took."""
+    """Processor time of the run."""
     wall_seconds: float
-    """The time that passed: more than `seconds` where others are waiting, less where a mechanism has threads."""
+    """Wall-clock time: more than `seconds` if the process waits, less if a mechanism has threads."""
     peak_bytes: int | None
-    """The most memory that the run took, its result included; None where the system cannot tell."""
+    """Most memory of the run in bytes, its result included; None if the system cannot report it."""
 
 
 def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
-    """Run a mechanism once and compare what it gives with the truth.
+    """Run a mechanism once and compare its estimate with the truth.
 
-    The clock runs for `Mechanism.run` only, on one thread. All that is public and the same for every run is made
+    The clock runs for `Mechanism.run` only, on one thread. Public preparation that is the same for every run is done
     before: compiled kernels, the plan, the exact tables of the noise.
     """
     _warm(setting.mechanism, setting.accounting == "pure")
@@ -231,7 +228,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
 
 
 def estimate_errors(estimate: Estimate, truth: Counts) -> tuple[LevelErrors, ...]:
-    """Compare an estimate with the truth; where levels were published by themselves, each as it was published."""
+    """Compare an estimate with the truth; levels that were published by themselves are compared as published."""
     spine = estimate.spine
     if estimate.levels is None:
         return errors_of(spine, estimate.keys, estimate.value, truth)
@@ -293,13 +290,13 @@ WARNING = (
 )
 
 LIMITED = "The truth is the whole table: records beyond the limit of contributions count as errors."
-"""What is to be said where a limit of contributions is enforced."""
+"""Note if a limit of contributions is enforced."""
 
 WITHOUT_FACTS = (
     "The plan has public facts. Only the mechanism called facts keeps them; all others run on the plan without its "
     "facts, with an even split, and may contradict them."
 )
-"""What is to be said where the plan has facts."""
+"""Note if the plan has public facts."""
 
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
 _METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases", "counts")]
@@ -330,7 +327,7 @@ SCHEMA = pa.schema(
     ],
     metadata={"treetop": FENCE},
 )
-"""One row per mechanism, accounting, epsilon, repeat and level, margins after the leaves; what a whole run has is
+"""One row per mechanism, accounting, epsilon, repeat and level, margins after the leaves; values of a whole run are
 repeated at its levels.
 
 The metrics are those of `LevelErrors`, by name; `nodes` is real, since public trees may have more than 2^63.
@@ -342,19 +339,18 @@ class Refused:
     """A setting that could not be served."""
 
     setting: Setting
-    """What was asked for."""
     reason: str
-    """Why it could not be done, and what could be."""
+    """The reason, and an alternative."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of a comparison. Private: errors tell of the truth."""
+    """The results of a comparison. Private: errors are computed from the truth."""
 
     trials: tuple[Trial, ...]
     """Every run, in the order of the settings."""
     refused: tuple[Refused, ...] = ()
-    """What could not be served, and why."""
+    """The settings that could not be served, and why."""
     limited: bool = False
     """Whether a limit of contributions left records out, which then count as errors."""
     facts: bool = False
@@ -362,7 +358,7 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """What is to be said beside the results."""
+        """Return the notes beside the results."""
         practised = any(trial.setting.mechanism in PRACTICES for trial in self.trials)
         return [LIMITED] * self.limited + [WITHOUT_FACTS] * self.facts + [NO_GUARANTEE] * practised
 
@@ -371,7 +367,7 @@ class Comparison:
         return pa.Table.from_pylist([row for trial in self.trials for row in _rows(trial)], schema=SCHEMA)
 
     def refusals(self) -> pa.Table:
-        """Return what could not be served as a table."""
+        """Return the refused settings as a table."""
         rows = [{**_setting(one.setting), "reason": one.reason} for one in self.refused]
         return pa.Table.from_pylist(rows, schema=pa.schema([*list(SCHEMA)[:4], ("reason", pa.string())]))
 
@@ -383,7 +379,7 @@ class Comparison:
         return found
 
     def summary(self, title: str) -> str:
-        """Return the results in Markdown: a table for every accounting and epsilon, and what was refused."""
+        """Return the results in Markdown: a table for every accounting and epsilon, and the refused settings."""
         lines = [f"# {title}", "", f"**{FENCE[:1].upper()}{FENCE[1:]}.** {WARNING}", ""]
         for (accounting, epsilon, delta), members in self.groups().items():
             at = "" if delta is None else f", delta {delta:g}"
@@ -463,7 +459,7 @@ def _errors_table(members: Sequence[Sequence[Trial]]) -> list[str]:
 
 
 def _bounds_table(members: Sequence[Sequence[Trial]]) -> list[str]:
-    """The largest error of every level in any run, and what it should be within: a row per level."""
+    """The largest error of every level in any run, and its bound: a row per level."""
     head = ["largest error, of at most", "nodes", *(trials[0].setting.mechanism for trials in members)]
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     for at, level in enumerate(members[0][0].errors):
@@ -482,7 +478,7 @@ def _within(largest: float, bound: int | None) -> str:
 
 
 def mean_errors(members: Sequence[Sequence[Trial]]) -> Iterator[tuple[str, int, *tuple[float, ...]]]:
-    """Yield, for every level and then every margin, what it counts, its public nodes and each setting's mean error.
+    """Yield, for every level and then every margin, its title, its public nodes and each setting's mean error.
 
     The mean is over the nodes that are not zero in truth or in the release, and over the runs.
     """
@@ -493,7 +489,7 @@ def mean_errors(members: Sequence[Sequence[Trial]]) -> Iterator[tuple[str, int, 
 
 
 def spread(values: Iterable[float], say: Callable[[float], str]) -> str:
-    """Say a mean, and between which values it lies where they look different."""
+    """Format a mean, and the range of the values if it looks different."""
     found = list(values)
     low, high = say(min(found)), say(max(found))
     return say(fmean(found)) if low == high else f"{say(fmean(found))} ({low}–{high})"
@@ -509,7 +505,7 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Say a share."""
+    """Format a share."""
     return f"{100 * value:.1f} %"
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 Runs: TypeAlias = Mapping[Setting, Sequence[Trial]]
 
 _ENTRY = 1.55
-"""The inches that one entry of a legend takes."""
+"""Inches that one entry of a legend takes."""
 _MOST_NAMES = 16
-"""How many names of levels stand side by side under a panel; of more, every second is shown, or fewer."""
+"""Most names of levels side by side under a panel; if there are more, every second is shown, or fewer."""
 
 
 class Style(NamedTuple):
-    """How a mechanism looks in every plot."""
+    """The look of a mechanism in every plot."""
 
     label: str
     colour: str
@@ -36,7 +36,7 @@ class Style(NamedTuple):
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What Matplotlib is told of its marks."""
+        """The arguments of its marks in Matplotlib."""
         return {"label": self.label, "color": self.colour, "marker": self.marker}
 
 

@@ -62,7 +62,7 @@ class VanillaGauss:
     spine: Spine
     """The public order of refinement."""
     unit: Unit
-    """What is protected."""
+    """The protected unit."""
     loss: Loss
     """The privacy loss of one run."""
     clamp: bool = False
@@ -82,7 +82,7 @@ class VanillaGauss:
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs: rho, or epsilon for a pure loss."""
+        """Cost of a run: rho, or epsilon for a pure loss."""
         return self.levels[-1].cost
 
     @property
@@ -96,7 +96,7 @@ class VanillaGauss:
         return PublicTree.of(self.spine)
 
     def bounds(self, risk: Fraction, records: int) -> tuple[int, ...]:
-        """What no error of a level exceeds but with that risk, for the total and every level, each by itself."""
+        """Return bounds that errors exceed with that risk at most, for the total and every level, each by itself."""
         bound = sums_of_clipped if self.clamp else sums_of_noise
         return bound(self.spine, self.levels[-1].law, risk)
 
@@ -123,7 +123,7 @@ class BottomUp(VanillaGauss):
 
 
 def only_leaves(spine: Spine, unit: Unit, loss: Loss) -> tuple[Part, ...]:
-    """Return the levels of a mechanism that measures the leaves with the whole loss, and nothing above them."""
+    """Return the levels of a mechanism that measures the leaves with the whole loss, and no level above."""
     nodes = [(TOTAL, 1), *((level.name, level.nodes) for level in spine.levels)]
     above = [Part(i, name, size, Fraction(0), PassThrough()) for i, (name, size) in enumerate(nodes[:-1])]
     name, size = nodes[-1]
@@ -159,7 +159,7 @@ class PerLevel(Planned):
         return PublicTree.of(self.spine)
 
     def measure(self, counts: Counts, key: Key, threads: int = 1) -> list[NDArray[np.int64] | None]:
-        """Measure every node once; the total comes first, and is exact where it is public."""
+        """Measure every node once; the total comes first, and is exact if it is public."""
         bound = bind(key, "levels", bytes.fromhex(self.plan.digest), counts.digest)
         return measure_levels(self.tree, counts, self.levels, bound, threads)
 
@@ -207,7 +207,7 @@ def fitted_leaves(
     """Return the leaves of the consistent tree that fits the measurements best, each weighted by 1/variance.
 
     The children of node i of level l are `first[l][i] : first[l][i + 1]`. A level of variance zero (the total) is kept
-    as it is; one of infinite variance is not measured, which is served where every node there is an only child.
+    as it is; one of infinite variance is not measured, which is served if every node there is an only child.
     """
     parents = [np.zeros(1, np.int64), *(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) for bounds in first)]
     levels = [
@@ -231,9 +231,9 @@ _MOST_PRESENT = 2**32  # leaves that are there have to be in memory
 
 @dataclass(frozen=True, eq=False)
 class StabilityHistogram:
-    """Discrete Laplace noise on the leaves that are there; those that reach the threshold are published.
+    """Discrete Laplace noise on the leaves above zero; those that reach the threshold are published.
 
-    Bun, Nissim and Stemmer 2019. It invents no leaf, and costs nothing for the leaves that are not there.
+    Bun, Nissim and Stemmer 2019. It invents no leaf, and costs nothing for the empty leaves.
     """
 
     name: ClassVar[str] = "sh"
@@ -242,9 +242,9 @@ class StabilityHistogram:
     spine: Spine
     """The public order of refinement."""
     unit: Unit
-    """What is protected."""
+    """The protected unit."""
     loss: Loss
-    """Epsilon and delta, which are used as they are."""
+    """Epsilon and delta, which are used unchanged."""
     threshold: Threshold = "tight"
     """The smallest that keeps delta, or the paper's 1 + Δ₁·ln(2/δ)/ε, rounded up."""
     levels: tuple[Part, ...] = field(init=False, repr=False)
@@ -272,7 +272,7 @@ class StabilityHistogram:
 
     @property
     def spent(self) -> Fraction:
-        """The epsilon that a run costs; it costs the loss's delta besides."""
+        """The epsilon of a run; it also costs the loss's delta."""
         return self.levels[-1].cost
 
     @property
@@ -286,18 +286,18 @@ class StabilityHistogram:
         )
 
     def bounds(self, risk: Fraction, records: int) -> tuple[int, ...]:
-        """What no error of a level exceeds but with that risk, for the total and every level, of so many records."""
+        """Return bounds that errors exceed with that risk at most, by level, for so many records."""
         return sums_of_survivors(self.spine, self.levels[-1].law, self.least, records, risk)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
-        """Measure the leaves that are there once."""
+        """Measure the leaves above zero once."""
         law = self.levels[-1].law
         bound = bound_key(key, counts, self.name, self.spine, {**law.describe(), "least": self.least})
         return Estimate(self.spine, *measure_present(counts, law, self.least, bound, threads))
 
 
 def measure_present(counts: Counts, law: Law, least: int, key: Key, threads: int) -> tuple[Words, NDArray[np.int64]]:
-    """Return the paths of the leaves that are there and reach the threshold with noise, and their noisy counts.
+    """Return the paths of the leaves above zero that reach the threshold with noise, and their noisy counts.
 
     One unit moves the leaf counts by at most Δ₁ in all, for which the law was made, and can make leaves appear or
     vanish, which delta pays for by the threshold. Nothing about the others leaves this function, not even their number.
@@ -351,7 +351,7 @@ def _survival(law: Law, threshold: int, cells: dict[int, int], bits: int) -> arb
 
 
 def _paper_threshold(unit: Unit, law: DiscreteLaplace, delta: Fraction) -> int:
-    """The least integer from 1 + Δ₁·ln(2/δ)/ε on (InfTDA, Theorem 7, where Δ₁ = 2)."""
+    """The least integer from 1 + Δ₁·ln(2/δ)/ε on (InfTDA, Theorem 7, with Δ₁ = 2)."""
     if unit.contributions > 1:
         raise NotServed(
             f"the paper's threshold is for units of one record, and one {unit.entity} has up to {unit.contributions}: "
@@ -384,7 +384,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Practice:
-    """A way to publish that gives no guarantee; the loss is not asked."""
+    """A way to publish that gives no guarantee; it does not use the loss."""
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -393,9 +393,9 @@ class Practice:
     spine: Spine
     """The public order of refinement."""
     unit: Unit
-    """What is not protected."""
+    """The unit, which is not protected."""
     loss: Loss
-    """What others spend."""
+    """The loss of the other mechanisms."""
 
     def __post_init__(self) -> None:
         check_parts(self.spine, self.unit, self.loss)
@@ -408,7 +408,7 @@ class Practice:
 
     @property
     def spent(self) -> Fraction:
-        """Nothing is spent where nothing is protected."""
+        """Zero, since nothing is protected."""
         return Fraction(0)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
@@ -427,7 +427,7 @@ class Practice:
 
 @dataclass(frozen=True, eq=False)
 class Suppression(Practice):
-    """Counts below a threshold are left out, and the others published as they are."""
+    """Counts below a threshold are left out, and the others published unchanged."""
 
     name: ClassVar[str] = "suppression"
     about: ClassVar[str] = "True counts of every level, without those below 5. No guarantee."
@@ -452,7 +452,7 @@ class Rounding(Practice):
     about: ClassVar[str] = "Counts of every level, each rounded at random to a multiple of 5. No guarantee."
 
     base: int = 5
-    """What counts are multiples of."""
+    """The base of the multiples."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

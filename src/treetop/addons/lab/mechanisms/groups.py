@@ -33,29 +33,27 @@ from treetop.privacy import TOTAL, Loss, Split, Unit
 
 @dataclass(frozen=True, eq=False)
 class OfGroups:
-    """A mechanism for group sizes; of each there is a class."""
+    """A mechanism for group sizes; each has a class."""
 
     name: ClassVar[str]
-    """The name on the command line: what is measured, and how it is repaired."""
+    """The name on the command line: form of the measurements, and repair."""
     about: ClassVar[str]
-    """What it does, in one sentence."""
     form: ClassVar[Form]
-    """What is measured."""
+    """Form of the measurements."""
     repair: ClassVar[GroupRepair]
-    """How it is made to add up."""
+    """Repair that makes them add up."""
 
     spine: Spine
     """The sizes, then the regions."""
     unit: Unit
-    """What is protected."""
+    """The protected unit."""
     loss: Loss
     """The privacy loss of one run."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
-    """How the loss is divided over the levels."""
+    """Shares of the loss by level."""
     public: Public = "total"
-    """Of what the number of groups is used; only joint repairs keep those of regions."""
+    """Public numbers of groups; only joint repairs keep those of regions."""
     core: GroupPlan = field(init=False, repr=False)
-    """The mechanism."""
 
     def __post_init__(self) -> None:
         unit = self.unit
@@ -80,7 +78,7 @@ class OfGroups:
         return self.spine.attributes[self.place]
 
     def _split(self) -> Literal["uniform"] | Split:
-        """Return the split by the names that the mechanism has for its levels."""
+        """Return the split with the mechanism's names of its levels."""
         if isinstance(self.split, str):
             return "uniform"
         shares = self.split.shares if isinstance(self.split, Split) else self.split
@@ -96,7 +94,7 @@ class OfGroups:
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs: epsilon if the loss is pure, otherwise rho."""
+        """Cost of a run: epsilon if the loss is pure, otherwise rho."""
         return self.core.spent
 
     @property
@@ -105,7 +103,7 @@ class OfGroups:
         return f"{self.unit.sentence()} {self.loss.sentence()}"
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
-        """Measure the private sizes once, and return what may be published."""
+        """Measure the private sizes once, and return the publishable estimate."""
         with measured_groups(self.core, sizes_of(self.spine, counts), Gate(key), None, threads) as found:
             released = found.counts
         levels = [self._level(depth, released[own]) for depth, own in enumerate(self.core.tree.levels)]

@@ -1,4 +1,4 @@
-"""A top-down descent whose repair is any function: for comparing repairs, not for speed.
+"""A top-down descent with any function as its repair: for comparing repairs, not for speed.
 
 It measures as the engine does, with the same noise for the same key while the tree has no subtrees of its own, and
 differs from it in the repair only.
@@ -122,20 +122,20 @@ class Planned:
     """A mechanism whose noise and cost are those of a plan.
 
     At level l, one unit moves the counts by at most Δ_l (`Unit.sensitivity`), under the unit's own neighbours; each
-    level pays its share of the loss, and the total pays as well wherever neighbours can differ in it.
+    level pays its share of the loss, and the total pays as well if neighbours can differ in it.
     """
 
     name: ClassVar[str]
     """The name on the command line."""
     plan_repair: ClassVar[Repair] = "chebyshev"
-    """The repair that the plan names; mechanisms that bring their own do not ask it."""
+    """The plan's repair; mechanisms with a repair of their own do not use it."""
     bounded: ClassVar[bool] = False
     """Whether the plan's bounds hold: they are for whole, consistent releases from the top down, and no others."""
 
     spine: Spine
     """The public order of refinement."""
     unit: Unit
-    """What is protected."""
+    """The protected unit."""
     loss: Loss
     """The privacy loss of one run."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
@@ -143,7 +143,6 @@ class Planned:
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
     plan: Plan = field(init=False, repr=False)
-    """The plan: noise and cost of every level."""
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
@@ -169,7 +168,7 @@ class Planned:
 
     @property
     def known(self) -> PublicFacts | Mapping[str, Any]:
-        """Which public facts are kept: most mechanisms know none."""
+        """The public facts to keep: most mechanisms keep none."""
         return {}
 
     @property
@@ -179,7 +178,7 @@ class Planned:
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs: rho, or epsilon for a pure loss."""
+        """Cost of a run: rho, or epsilon for a pure loss."""
         return self.plan.spent
 
     @property
@@ -210,7 +209,7 @@ class OwnRepair(Planned):
 class InfTDA(Planned):
     """Measure, repair by least largest change, drop zeros, descend (Boninsegna and Silvestri 2025, Algorithm 1).
 
-    Measuring is the engine's (`topdown.measure`). With the same key it gives what `Plan.release` gives.
+    Measuring is the engine's (`topdown.measure`). With the same key its result is that of `Plan.release`.
     """
 
     name: ClassVar[str] = "inftda"
@@ -229,7 +228,7 @@ class InfTDA(Planned):
 
 @dataclass(frozen=True, eq=False)
 class WithMargins(InfTDA):
-    """The engine with margins beside the spine: what a plan releases that keeps them."""
+    """The engine with margins beside the spine: the release of a plan that keeps margins."""
 
     name: ClassVar[str] = "margins"
     about: ClassVar[str] = "Top down as inftda, with tables of attributes alone measured and kept as well; compiled."
@@ -245,16 +244,16 @@ class WithMargins(InfTDA):
 
 @dataclass(frozen=True, eq=False)
 class WithFacts(WithMargins):
-    """The engine with public facts, and margins: what a plan releases that has facts."""
+    """The engine with public facts, and margins: the release of a plan that has facts."""
 
     name: ClassVar[str] = "facts"
     about: ClassVar[str] = "Top down as margins, with the public facts of the plan kept if it has any; compiled."
     facts: PublicFacts | None = None
-    """What is public and kept."""
+    """Public facts to keep."""
 
     @property
     def known(self) -> PublicFacts | Mapping[str, Any]:
-        """Which public facts are kept; without any it is as margins."""
+        """The public facts to keep; without any the result is that of `margins`."""
         return self.facts or {}
 
 
@@ -277,7 +276,7 @@ class LowerError(InfTDA):
     bounded: ClassVar[bool] = False
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
-        """Descend once, keep all that was measured, and estimate."""
+        """Descend once, keep all measurements, and estimate."""
         release = run_plan(self.plan, counts, self._bound(counts, key), {}, threads=threads)
         return Estimate.from_nodes(self.spine, release.nodes, release.count)
 
@@ -345,7 +344,7 @@ def solve_each(
 class TDAlinf(OwnRepair):
     """Top down, each node repaired by an integer program (InfTDA, section 5, where it is called TDA ℓ∞).
 
-    The paper used GLPK; this is HiGHS. Both know nothing of which optimum invents few entries.
+    The paper used GLPK; this is HiGHS. Neither solver chooses the optimum with few invented entries.
     """
 
     name: ClassVar[str] = "tda-linf"
@@ -382,10 +381,10 @@ def solve(x: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=4096)
 def _program(size: int) -> tuple[Reals, Reals, Any, Reals, Reals]:
-    """Return what is the same for all nodes with so many children: goal, integrality, constraints and their bounds.
+    """Return the common part of programs with so many children: goal, integrality, constraints and their bounds.
 
-    The variables are the changes z and, last, α; the rows are z − α ≤ 0, z + α ≥ 0, and the sum, whose bounds
-    each node adds.
+    The variables are the changes z and, last, α; the rows are z − α ≤ 0, z + α ≥ 0, and the sum; each node adds the
+    bounds of its sum.
     """
     _, sparse = _solver()
     eye, one = sparse.eye_array(size), np.ones((size, 1))

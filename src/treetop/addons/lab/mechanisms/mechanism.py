@@ -1,4 +1,4 @@
-"""An estimate: what a mechanism publishes, leaf by leaf; it may be negative, fractional, or not add up."""
+"""An estimate: the published values of a mechanism, leaf by leaf; it may be negative, fractional, or not add up."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 Words: TypeAlias = tuple[NDArray[np.uint64], ...]
 
 ROUNDING = 1e-9
-"""Floating-point sums that agree to this share of what was summed agree."""
+"""Relative tolerance of floating-point sums."""
 ROOT = Digit(0, 64, 0)
-"""A place above all that is told apart."""
+"""The position of the total, above all levels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class LevelEstimate:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Published values of the leaves, from which coarser counts are sums unless `levels` says otherwise."""
+    """Published values of the leaves; coarser counts are their sums unless `levels` is given."""
 
     spine: Spine
     """The public order of refinement."""
@@ -59,7 +59,7 @@ class Estimate:
     value: Values = field(repr=False)
     """Their values, whole (int64) or real (float64). A leaf that is not here is zero."""
     levels: tuple[LevelEstimate, ...] | None = field(default=None, repr=False)
-    """The total and every level as they were published, where they are not the sums of the leaves."""
+    """The total and every level as they were published, if they are not the sums of the leaves."""
 
     def __post_init__(self) -> None:
         words = layout(self.spine)[-1].word + 1
@@ -142,17 +142,16 @@ class NotServed(Refusal):
 
 
 class Mechanism(Protocol):
-    """A way to publish counts. Making one does all that is public, checks included; only `run` sees private counts.
+    """A way to publish counts. Making one does all public work, checks included; only `run` sees private counts.
 
-    The counts hold every record of the private table. Under `replace` with one record a unit the total is then the
-    same for all neighbours; where rows may have been dropped on the way, mechanisms that use it are told so
-    (`records_may_be_dropped`).
+    The counts hold every record of the private table. Under `replace` with one record a unit the total is then the same
+    for all neighbours; `records_may_be_dropped` tells mechanisms that use it that rows may have been dropped on the
+    way.
     """
 
     name: ClassVar[str]
     """The name on the command line."""
     about: ClassVar[str]
-    """What it does, in one sentence."""
 
     def __init__(self, spine: Spine, unit: Unit, loss: Loss) -> None: ...
 
@@ -162,7 +161,7 @@ class Mechanism(Protocol):
 
     @property
     def unit(self) -> Unit:
-        """What is protected."""
+        """The protected unit."""
 
     @property
     def loss(self) -> Loss:
@@ -170,18 +169,18 @@ class Mechanism(Protocol):
 
     @property
     def levels(self) -> tuple[Part, ...]:
-        """The total and every level of the spine: what is measured there, with which noise, at what cost."""
+        """The total and every level of the spine, with measurements, noise and cost."""
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs, never more than the loss: rho or, where the guarantee is stated in it, epsilon."""
+        """Cost of a run, never more than the loss: rho or, if the guarantee is stated in it, epsilon."""
 
     @property
     def definition(self) -> str:
         """The privacy that a run gives, in one sentence."""
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
-        """Measure the private counts once and return what may be published.
+        """Measure the private counts once and return the publishable estimate.
 
         The noise is a function of the key, the mechanism's decisions and the counts; it does not depend on `threads`.
         """
@@ -197,7 +196,7 @@ def paper_loss(epsilon: Number, delta: Number) -> Loss:
 
 
 def promise(unit: Unit, guarantee: str) -> str:
-    """Say for whom a guarantee holds."""
+    """Return the sentence that names the protected unit and its guarantee."""
     records = "1 record" if unit.contributions == 1 else f"{unit.contributions} records"
     way = "replaced by another" if unit.neighbours == "replace" else "added or removed"
     return f"For one {unit.entity} of at most {records}, {way}: {guarantee[:1].lower()}{guarantee[1:]}"
@@ -221,7 +220,7 @@ def check_width(law: Law, leaves: int) -> None:
 
 
 def bound_key(key: Key, counts: Counts, name: str, spine: Spine, decisions: dict[str, Any]) -> Key:
-    """Bind a key to what a mechanism does and to the data."""
+    """Bind a key to the mechanism's decisions and to the data."""
     return bind(key, name, digest([spine.digest, decisions]), counts.digest)
 
 
@@ -267,7 +266,7 @@ class PublicTree:
 
 
 def refuse_large(spine: Spine, limit: int, name: str) -> None:
-    """Refuse a domain with more public leaves than the limit, before anything is made for them."""
+    """Refuse a domain with more public leaves than the limit, before allocating memory for them."""
     if spine.leaves > limit:
         raise NotServed(
             f"{name} puts noise on every public leaf, and there are {spine.leaves:,} of them, more than its limit of "
@@ -289,10 +288,10 @@ def measure_leaves(tree: PublicTree, counts: Counts, law: Law, key: Key, threads
 def measure_levels(
     tree: PublicTree, counts: Counts, levels: tuple[Part, ...], key: Key, threads: int
 ) -> list[NDArray[np.int64] | None]:
-    """Return the true counts plus noise of all nodes, level by level from the total, None where nothing is measured.
+    """Return the true counts plus noise of all nodes, level by level from the total, None if it is not measured.
 
-    One unit moves the counts of a level by at most that level's sensitivity, for which its law was made. The total
-    comes without noise where it is exact, since it is then the same for all neighbours.
+    One unit moves the counts of a level by at most that level's sensitivity, for which its law was made. An exact total
+    has no noise, since it is the same for all neighbours.
     """
     total, *below = levels
     root = draw(total.law, key.derive("level", 0), 1, threads) if total.is_measured else np.zeros(1, np.int64)
@@ -346,7 +345,7 @@ def _most_under(tree: Hierarchy, depth: int) -> int:
 
 
 def sums_of_noise(spine: Spine, law: Law, risk: Fraction) -> tuple[int, ...]:
-    """Bound the largest error of the total and of every level where counts are sums of noisy leaves (equation 4)."""
+    """Bound the largest error of the total and of every level if counts are sums of noisy leaves (equation 4)."""
     nodes = [1, *(level.nodes for level in spine.levels)]
     return tuple(
         sum_margin(law, under, risk / (2 * number)) for number, under in zip(nodes, leaves_under(spine), strict=True)
@@ -354,7 +353,7 @@ def sums_of_noise(spine: Spine, law: Law, risk: Fraction) -> tuple[int, ...]:
 
 
 def sums_of_clipped(spine: Spine, law: Law, risk: Fraction) -> tuple[int, ...]:
-    """Bound the same where negative leaves are set to zero."""
+    """Bound the same if negative leaves are set to zero."""
     margin = law.margin(risk / spine.leaves)
     return tuple(under * margin for under in leaves_under(spine))
 

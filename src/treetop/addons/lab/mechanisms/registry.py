@@ -35,11 +35,11 @@ MECHANISMS: dict[str, type[Mechanism]] = {}
 GROUP_MECHANISMS: dict[str, type[Mechanism]] = {}
 """The same for group sizes."""
 PRACTICES: dict[str, type[Mechanism]] = {}
-"""What offices do without a guarantee, for comparison only."""
+"""Practices without a guarantee, for comparison only."""
 
 
 def register(kind: Kind) -> Kind:
-    """Offer a mechanism under its name; one that does not say what it does cannot be offered. Also a decorator."""
+    """Register a mechanism under its name; refuse one without a description. Also a decorator."""
     name, about = (getattr(kind, what, "").strip() for what in ("name", "about"))
     if not name or not about:
         raise PlanError(f"{kind.__name__} cannot be registered: give it a name, and say what it is about in a sentence")
