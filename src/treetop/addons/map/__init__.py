@@ -27,7 +27,7 @@ def _make(request: Request) -> Content:
 
 
 def make_map(request: Request, home: str | None = None) -> Content:
-    """Make the page, with a way back to the page that it belongs to, if there is one."""
+    """Make the page, with a link back to the page that it belongs to, if there is one."""
     release, depths, places, given = request.release, request.depths, request.places or {}, request.options
     boundaries = None
     if file := given.get("boundaries"):
@@ -67,7 +67,7 @@ def make_map(request: Request, home: str | None = None) -> Content:
 
 
 def _whole(release: Selection) -> dict[str, int | None]:
-    """Return the total, with its interval where the release has intervals."""
+    """Return the total, with its interval if the release has intervals."""
     bounds = None if release.confidence is None else release.interval()
     return {
         "count": release.total,
@@ -77,7 +77,7 @@ def _whole(release: Selection) -> dict[str, int | None]:
 
 
 def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundaries | None) -> tuple[str, ...]:
-    """Return the attributes that the map shows: both ends of flows, or the one that is known to have places."""
+    """Return the attributes on the map: both ends of flows, or the one with known places."""
     known = [
         name
         for name, tree in trees_of(release).items()
@@ -92,7 +92,7 @@ def mapped(release: Selection, places: Mapping[str, Places], boundaries: Boundar
 
 
 def is_mapped(request: Request) -> bool:
-    """Whether there is a map to be made: places are known, or said to be known."""
+    """Whether a map can be made: places have coordinates, or the request names boundaries."""
     return bool(request.options.get("boundaries") or _shown(request.release, list(request.places or ())))
 
 

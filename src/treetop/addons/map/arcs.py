@@ -1,6 +1,6 @@
 """Polygons as shared arcs: neighbours keep one border between them however much it is simplified, and can be merged.
 
-The idea is TopoJSON's: cut every ring where its neighbours change, and store what lies between two cuts once.
+The idea is TopoJSON's: cut every ring at the points where its neighbours change, and store each piece once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Mesh:
     shapes: tuple[tuple[Ring, ...], ...]
     """The rings of each shape; one that is smaller than a grid step has none."""
     middles: tuple[tuple[float, float], ...]
-    """The mean point of each shape, for those that are too small for a centre of mass."""
+    """The mean point of each shape, for shapes that are too small for a centre of mass."""
 
     @staticmethod
     def of(shapes: Sequence[Sequence[Polygon]], points: int = POINTS) -> Mesh:
@@ -88,10 +88,10 @@ class Mesh:
         return Mesh(_simplify([_unkey(arc) for arc in arcs], points), numbered, means)
 
     def merge(self, shapes: Iterable[int]) -> list[Ring]:
-        """Return the rings around several shapes together: borders between two of them go.
+        """Return the rings around several shapes together, without the borders between two of them.
 
-        Where neighbours were drawn apart, their borders do not quite meet; the slivers between them go too. What is
-        only small stays: a city, an island, a state of one narrow county.
+        If neighbours were drawn apart, their borders do not quite meet; the slivers between them are removed too. Small
+        shapes stay: a city, an island, a state of one narrow county.
         """
         members = list(shapes)
         left: Counter[int] = Counter()
@@ -109,18 +109,18 @@ class Mesh:
         return broad + [ring for ring in narrow if frozenset(ring) in own or self._stands_alone(ring, around)]
 
     def _stands_alone(self, ring: Ring, others: Sequence[Points]) -> bool:
-        """Whether a narrow ring is a place: not a gap between others, and not where they overlap."""
+        """Whether a narrow ring is a place, rather than a gap between others or their overlap."""
         points = self._walk(ring)
         return _mass(points)[0] > 0 and not any(_within(points[:-1].mean(axis=0), other) for other in others)
 
     def centre(self, rings: Iterable[Ring]) -> tuple[float, float] | None:
-        """Return the centre of mass of the largest ring; None where there is none."""
+        """Return the centre of mass of the largest ring; None if there is none."""
         areas = [_mass(self._walk(ring)) for ring in rings]
         area, x, y = max(areas, default=(0.0, 0.0, 0.0))
         return (x, y) if area > 0 else None
 
     def extent(self, rings: Iterable[Ring]) -> tuple[float, ...] | None:
-        """Return left, top, right and bottom of rings; None where there are none."""
+        """Return left, top, right and bottom of rings; None if there are none."""
         walked = [self._walk(ring) for ring in rings]
         if not walked:
             return None
@@ -212,7 +212,7 @@ def _cuts(rings: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _split(ring: NDArray[np.int64], cuts: set[int]) -> list[NDArray[np.int64]]:
-    """Cut a ring into arcs that share their ends; one that nothing cuts is an arc that returns to its least point."""
+    """Cut a ring into arcs that share their ends; a ring without cuts is an arc that returns to its least point."""
     at = [position for position, point in enumerate(ring.tolist()) if point in cuts]
     if not at:
         turned = np.roll(ring, -int(np.argmin(ring)))
@@ -224,7 +224,7 @@ def _split(ring: NDArray[np.int64], cuts: set[int]) -> list[NDArray[np.int64]]:
 
 
 def _number(arc: NDArray[np.int64], known: dict[bytes, int], arcs: list[NDArray[np.int64]]) -> int:
-    """Return the number of an arc, negative when it is known the other way round."""
+    """Return the number of an arc, negative if it is known in the other direction."""
     backwards = (arc[-1], arc[-2]) < (arc[0], arc[1])
     forwards = np.ascontiguousarray(arc[::-1] if backwards else arc)
     number = known.setdefault(forwards.tobytes(), len(arcs))
@@ -242,7 +242,7 @@ def _simplify(arcs: Sequence[Points], points: int) -> tuple[Points, ...]:
 
 
 def _weights(arc: Points) -> NDArray[np.float64]:
-    """Return by how far the arc would miss each point without it (Douglas and Peucker 1973)."""
+    """Return the distance by which the arc would miss each point without it (Douglas and Peucker 1973)."""
     weight = np.zeros(len(arc))
     weight[[0, -1]] = _KEPT
     spans = [(0, len(arc) - 1, _KEPT)]
@@ -295,7 +295,7 @@ def _within(point: NDArray[np.float64], ring: Points) -> bool:
 
 
 def _mass(ring: Points) -> tuple[float, float, float]:
-    """Return area and centre of mass; nothing where the area is nothing."""
+    """Return area and centre of mass; zeros if the area is zero."""
     x, y = (ring - ring[0]).T.astype(np.float64)
     cross = x[:-1] * y[1:] - x[1:] * y[:-1]
     area = float(cross.sum()) / 2

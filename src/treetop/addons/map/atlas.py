@@ -1,4 +1,4 @@
-"""The atlas of a map: where every node of the hierarchies lies on the grid, and its outline."""
+"""The atlas of a map: position on the grid and outline of every node of the hierarchies."""
 
 from __future__ import annotations
 
@@ -27,14 +27,11 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """What moves from one longitude to another; what is only counted at a place moves from there to there."""
+    """Moves from one longitude to another; a count at a place moves from there to there."""
 
     start: Degrees
-    """Where it begins."""
     end: Degrees
-    """Where it ends."""
     count: NDArray[np.float64]
-    """How much it is."""
 
 
 def cut(traffic: Traffic, rings: Iterable[Degrees] = ()) -> float:
@@ -97,7 +94,7 @@ def _passing(places: Degrees, index: NDArray[np.int64], count: NDArray[np.float6
 
 
 def _uncovered(start: float, width: float, rings: Iterable[Degrees]) -> float:
-    """Return the middle of the widest part of a gap without outlines; of the gap where they fill it."""
+    """Return the middle of the widest part of a gap without outlines; of the gap if they fill it."""
     spans = []
     for ring in (unrolled(ring) for ring in rings if len(ring)):
         west, east = float(ring[:, 0].min()), float(ring[:, 0].max())
@@ -235,11 +232,11 @@ class Spots:
     code: list[str]
     """Their codes."""
     name: list[str]
-    """Their names; the code where there is none."""
+    """Their names; a node without a name has its code."""
     centre: NDArray[np.float64]
-    """Their positions, a row per node; NaN where it is not known."""
+    """Their positions, a row per node; NaN if unknown."""
     rings: list[list[Ring]]
-    """Their outlines; empty where there is none."""
+    """Their outlines; empty if there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,21 +244,18 @@ class Atlas:
     """Positions and outlines for the hierarchies of a release."""
 
     frame: Frame
-    """The projection."""
     mesh: Mesh
-    """The borders."""
     number: Mapping[str, int]
-    """The shape of each code that has one."""
+    """Number of each code's shape; codes without a shape are left out."""
     called: Mapping[str, str]
-    """What the boundaries call a code, where neither plan nor coordinates have a name."""
+    """Names of codes in the boundaries, for codes without a name in the plan or the coordinates."""
     depth: Mapping[str, int]
     """By attribute, the level that has outlines of its own; coarser ones are merged from it."""
     trees: Mapping[str, Hierarchy]
-    """The hierarchies, by attribute."""
     places: Mapping[str, Places]
-    """Coordinates and names of leaves, by attribute; none where only outlines are known."""
+    """Coordinates and names of leaves, by attribute; none if only outlines are known."""
     weight: Mapping[str, tuple[int, NDArray[np.float64]]] = field(default_factory=dict)
-    """By attribute, a level and what is counted at each of its nodes: where most is, is the middle of those above."""
+    """By attribute, a level and the count at each of its nodes: coarser nodes are centred where most is counted."""
     _known: dict[tuple[str, int], Spots] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -272,7 +266,7 @@ class Atlas:
         traffic: Traffic | None = None,
         weight: Mapping[str, tuple[int, NDArray[np.float64]]] | None = None,
     ) -> Atlas:
-        """Lay everything that is known on one grid, cut where there is least traffic."""
+        """Lay all known places on one grid, cut where there is least traffic."""
         shapes = {} if boundaries is None else boundaries.shapes
         known = [here.at(trees[name], len(trees[name].levels) - 1) for name, here in places.items()]
         north = np.concatenate([np.zeros(0), *(here.latitude for here in known)])
@@ -336,7 +330,7 @@ class Atlas:
         return Spots(codes, called, self._weighed(attribute, depth, centre), rings)
 
     def _weighed(self, attribute: str, depth: int, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return positions above a level that was weighed: where most is counted, not in the middle of an ocean."""
+        """Return positions above a weighed level: where most is counted, rather than in the middle of an ocean."""
         finer, weight = self.weight.get(attribute, (depth, np.zeros(0)))
         if finer <= depth:
             return centre
@@ -349,7 +343,7 @@ class Atlas:
         return mean
 
     def _members(self, attribute: str, depth: int) -> list[list[int]]:
-        """Return the shapes that each node of a level is made of."""
+        """Return the shapes that make up each node of a level."""
         tree = self.trees[attribute]
         own = self.depth.get(attribute, -1)
         members: list[list[int]] = [[] for _ in range(len(tree.codes[depth]))]
@@ -362,7 +356,7 @@ class Atlas:
         return members
 
     def _outline(self, shapes: list[int]) -> list[Ring]:
-        """Return the rings around shapes; one that its file has cut, as at 180°, is made whole."""
+        """Return the rings around shapes; a shape that its file has cut, as at 180°, is joined."""
         if len(shapes) == 1:
             rings = self.mesh.shapes[shapes[0]]
             used = {arc for ring in rings for arc in ring}

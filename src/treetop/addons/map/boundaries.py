@@ -31,12 +31,12 @@ class Boundaries:
     shapes: Mapping[str, list[list[Degrees]]]
     """The polygons of each code: an outer ring, then its holes."""
     names: Mapping[str, str]
-    """What the file calls them, as far as it does."""
+    """Names in the file, for codes that have one."""
 
     def depth(self, tree: Hierarchy) -> int | None:
-        """Return the level whose codes these are: the one of which they know the largest share; None if they know none.
+        """Return the level of the hierarchy with the largest share of codes in the file; None if no code is in it.
 
-        Between equals the finest counts: the coarser ones are then made from it.
+        Between equals, the finest is chosen, and the coarser ones are made from it.
         """
         found = [sum(code in self.shapes for code in codes.to_pylist()) / len(codes) for codes in tree.codes]
         best = max(found)
@@ -46,7 +46,7 @@ class Boundaries:
 def read_boundaries(
     file: str | Path, trees: Sequence[Hierarchy], code: str | None = None, encoding: str | None = None
 ) -> Boundaries:
-    """Read a GeoJSON file; `code` is the property with the codes, found by what it holds when None.
+    """Read a GeoJSON file; `code` is the property with the codes, found by its values if None.
 
     GeoJSON is UTF-8; `encoding` is for a file that is not.
     """
@@ -93,7 +93,7 @@ def _features(file: Path, encoding: str | None) -> list[Mapping[str, Any]]:
 
 
 def _text(file: Path, encoding: str | None) -> str:
-    """Return the text of a file, unpacked where it is gzip."""
+    """Return the text of a file, unpacked if it is gzip."""
     if file.is_char_device():  # it may have no end
         raise DataError(f"{file}: is a device, not a file: name a GeoJSON file")
     try:
@@ -118,14 +118,14 @@ def _text(file: Path, encoding: str | None) -> str:
 
 
 def _refuse_other_systems(file: Path, content: Mapping[str, Any]) -> None:
-    """Refuse coordinates that are not degrees, as far as the file says so (older GeoJSON names its system)."""
+    """Refuse coordinates that are not degrees, if the file names its system (older GeoJSON does)."""
     system = str(((content.get("crs") or {}).get("properties") or {}).get("name", "CRS84"))
     if not system.endswith(("CRS84", "4326", "4258")):
         raise DataError(f"{file}: its coordinates are in {system}, not in degrees: convert it to EPSG:4326 (ogr2ogr)")
 
 
 def _codes(feature: Mapping[str, Any]) -> dict[str, str]:
-    """Return what may be codes: texts and whole numbers among the properties, and the feature's own id."""
+    """Return possible codes: texts and whole numbers among the properties, and the feature's own id."""
     given = {_ID: feature.get(_ID)} | (feature.get("properties") or {})
     return {
         name: str(value)

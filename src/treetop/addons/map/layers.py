@@ -1,4 +1,4 @@
-"""The layers of a map, one a level: its places with what arrives, leaves and stays, and its largest flows."""
+"""The layers of a map, one per level: places with their arrivals, departures and stays, and the largest flows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from treetop.release.selection import Selection
 from treetop.release.surviving import RATE, surviving
 
 FLOWS = 100_000
-"""The most flows that one layer holds; the largest are kept."""
+"""Most flows of one layer; the largest are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +30,26 @@ class Layer:
     """One level of the map."""
 
     content: dict[str, Any]
-    """What the page shows of it."""
+    """The layer's data for the page."""
     rows: int
-    """Its counts above zero that are on the map: flows, or places where there are no flows."""
+    """Counts above zero on the map: of flows, or of places if there are no flows."""
     missing: tuple[str, ...]
     """The codes with counts that have no place on the map."""
     extent: NDArray[np.float64]
-    """From where to where its places reach: left, top, right and bottom, a row each."""
+    """Extents of its places: left, top, right and bottom, a row each."""
     weight: NDArray[np.float64]
-    """What arrives, leaves or stays there."""
+    """Counts of each place: arrivals, departures and stays."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Gazetteer:
-    """The places of a layer, each once, whichever ends of a flow it serves."""
+    """The places of a layer, each once, even if it is an end of many flows."""
 
     rows: list[tuple[str, str, int, int]]
-    """Code, name and position; what has no position is not here."""
+    """Code, name and position; places without a position are left out."""
     rings: list[list[list[int]]]
-    """Their outlines."""
     number: Mapping[str, NDArray[np.int64]]
-    """By attribute, the place of each node; -1 where it has no position."""
+    """By attribute, the place of each node; -1 if it has no position."""
 
     @staticmethod
     def of(parts: Mapping[str, Spots]) -> _Gazetteer:
@@ -113,7 +112,7 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
 
 
 def _counts(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:
-    """Return the counts of a layer, each with its own interval where the release has them: of sums and parts too."""
+    """Return the counts of a layer, each with its own interval if the release has them: of sums and parts too."""
     table = counts_at(release, depths, attributes, more=True)
     if "lower" not in table.column_names and release.confidence is not None:
         trees = trees_of(release)
@@ -135,7 +134,7 @@ def _extent(atlas: Atlas, gazetteer: _Gazetteer) -> NDArray[np.float64]:
 
 
 def _totals(release: Selection, gazetteer: _Gazetteer, spots: Spots, name: str, depth: int) -> dict[str, Any]:
-    """Return the totals of places, all else summed over, with the intervals of their own; None where one is zero."""
+    """Return the totals of places, all else summed over, with their own intervals; None for a zero."""
     level = f"{name}.{trees_of(release)[name].levels[depth]}"
     table = release.by(level)
     place = gazetteer.number[name][pc.index_in(table[level], value_set=pa.array(spots.code)).to_numpy()]
@@ -168,7 +167,7 @@ class _Rows:
     upper: NDArray[np.int64] | None
     """The count and its interval."""
     real: NDArray[np.bool_] | None
-    """Whether a flow survives the test of all that could have been drawn; None where they were not tested."""
+    """Whether each flow survives the test of all possible flows; None if they were not tested."""
 
     @property
     def columns(self) -> list[NDArray[np.int64]]:
@@ -176,7 +175,7 @@ class _Rows:
 
 
 def _real(release: Selection, depths: Depths, attributes: Sequence[str], table: pa.Table) -> NDArray[np.bool_] | None:
-    """Return which flows survive the test of a level; None where the flows are sums, or nothing was kept."""
+    """Return which flows survive the test of a level; None if flows are sums, or measurements were not kept."""
     spine, trees = release.spine, trees_of(release)
     wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in spine.attributes)
     index = spine.index_at(wanted)
@@ -197,7 +196,7 @@ def _real(release: Selection, depths: Depths, attributes: Sequence[str], table: 
 
 
 def _rows(nodes: NDArray[np.integer], wanted: NDArray[np.integer], size: int) -> NDArray[np.int64]:
-    """Return where pairs of nodes are among others, all of which are there."""
+    """Return the positions of pairs of nodes among others, which include them all."""
     key, asked = (one[0].astype(np.int64) * size + one[1] for one in (nodes, wanted))
     order = np.argsort(key)
     rows: NDArray[np.int64] = order[np.searchsorted(key[order], asked)]
@@ -230,7 +229,7 @@ def _flows(rows: _Rows, places: int) -> dict[str, Any]:
 
 
 def _stays(rows: _Rows, within: NDArray[np.bool_], places: int) -> list[list[int | None]] | None:
-    """Return the bounds of what stays within each place; None for one of which nothing is released."""
+    """Return the bounds of the stays within each place; None for a place without a released stay."""
     if rows.lower is None or rows.upper is None:
         return None
     bounds: list[list[int | None]] = []
@@ -254,9 +253,9 @@ def _name(atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> str:
 
 
 def _margin(release: Selection, depths: Depths, attributes: Sequence[str]) -> int | None:
-    """Return the margin of the measurements that a layer shows; None where it shows sums of them.
+    """Return the noise quantile of the measurements that a layer shows; None if it shows sums of them.
 
-    Where these decide what is named, and so is shown, it is as wide as that asks for.
+    If they decide which nodes are named, and so shown, it is wider for that.
     """
     names = list(release.spine.attributes)
     wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in names)

@@ -1,4 +1,4 @@
-"""Who moves from where to where: what decides at which meridian a map of the world is cut."""
+"""Moves between places: they decide at which meridian a map of the world is cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def traffic_of(
     places: Mapping[str, Places],
     boundaries: Boundaries | None,
 ) -> Traffic:
-    """Return what a release counts, by the longitudes of its ends; what has no position is left out."""
+    """Return the counts of a release by the longitudes of its ends; counts without a position are left out."""
     trees = trees_of(release)
     known = {name: _longitudes(trees[name], places.get(name), boundaries) for name in attributes}
     table = counts_at(release, depths | {name: depth for name, (depth, _) in known.items()}, attributes)
@@ -40,9 +40,9 @@ def traffic_of(
 def weights_of(
     release: Selection, depths: Depths, attributes: Sequence[str], boundaries: Boundaries | None, known: Sequence[str]
 ) -> dict[str, tuple[int, NDArray[np.float64]]]:
-    """Return, by attribute, the finest level of the map and what is counted at each node.
+    """Return, by attribute, the finest level of the map and the count at each node.
 
-    Attributes with one hierarchy share their weights: an origin is where it is as a destination.
+    Attributes with one hierarchy share their weights: a place is in one position as origin and as destination.
     """
     trees = trees_of(release)
     found: dict[str, tuple[str, int]] = {}
@@ -62,7 +62,7 @@ def weights_of(
 def _longitudes(
     tree: Hierarchy, places: Places | None, boundaries: Boundaries | None
 ) -> tuple[int, NDArray[np.float64]]:
-    """Return the finest level with positions, and the longitude of each of its nodes; NaN where it is not known."""
+    """Return the finest level with positions, and the longitude of each of its nodes; NaN if unknown."""
     if places is not None:
         depth = len(tree.levels) - 1
         row = pc.index_in(tree.codes[depth], value_set=places.code)
@@ -73,7 +73,7 @@ def _longitudes(
 
 
 def _middle(polygons: Sequence[Sequence[NDArray[np.float64]]]) -> float:
-    """Return the longitude of the middle of the widest polygon; NaN where there is none."""
+    """Return the longitude of the middle of the widest polygon; NaN if there is none."""
     rings = [unrolled(polygon[0])[:, 0] for polygon in polygons if len(polygon[0])]
     if not rings:
         return np.nan

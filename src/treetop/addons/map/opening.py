@@ -1,6 +1,6 @@
-"""What a map shows first: all places that count; or, where a few far ones would make the others small, the others.
+"""The opening view of a map: all places that count; or, if a few far ones would make the others small, the others.
 
-Those who are then outside are not hidden: the page says how many there are, and shows them at a touch.
+The page says how many places are outside the view, and shows them at a touch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _area(box: Box) -> float:
 
 
 def _near(extent: NDArray[np.float64], weight: NDArray[np.float64], counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which places are left when those beyond wide gaps are taken off, while they are few and count little."""
+    """Return which places are left without those beyond wide gaps, as long as these are few and count little."""
     middle = [extent[:, [axis, axis + 2]].mean(axis=1) for axis in (0, 1)]
     near = counted.copy()
     while True:

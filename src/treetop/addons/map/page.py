@@ -36,7 +36,7 @@ SCRIPTS = (
     "print",
     "start",
 )
-"""The scripts of the page, in the order in which they need one another."""
+"""The scripts of the page, in the order of their dependencies."""
 
 _STATED = ("private", "guarantee", "protects", "data", "time", "id")
 
@@ -44,7 +44,7 @@ _STATED = ("private", "guarantee", "protects", "data", "time", "id")
 def render(
     card: Mapping[str, Any], content: Mapping[str, Any], credit: str | None, own: Language, home: str | None
 ) -> str:
-    """Return the page, with a way back to another if it is named; what comes from the release is text, never markup."""
+    """Return the page, with a link back to another if it is named; text from the release is never markup."""
     title = card.get("title") or own.words["page"]["untitled"]
     values = {
         "say": own.say,
@@ -65,7 +65,7 @@ def render(
 
 
 def _noise(card: Mapping[str, Any], content: Mapping[str, Any], own: Language) -> Markup:
-    """Say whether the numbers of a map carry noise."""
+    """Return the sentence on the noise of a map's numbers."""
     if all(level["exact"] for level in content["levels"]):
         return own.say("map.noise_none")
     return own.say("map.noise" if card["private"] else "map.noise_testing")

@@ -23,7 +23,7 @@ _WORDS = files("treetop.addons.pages").joinpath("words")
 _ENDING = ".toml"
 
 ENGLISH = "en"
-"""What pages are in when nothing else is said."""
+"""Default language of pages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Language:
     """Its words, by section and key."""
 
     def say(self, name: str, /, **values: object) -> Markup:
-        """Return the words of `section.key` as safe text; a text from the release keeps its own direction in them."""
+        """Return the words of `section.key` as safe text; a text from the release keeps its own direction."""
         from markupsafe import Markup, escape
 
         section, _, key = name.partition(".")
@@ -63,7 +63,7 @@ class Language:
         return str(self.words["language"]["percent"].format(number=self.decimal(f"{100 * share:g}")))
 
     def day(self, iso: str) -> str:
-        """Write a day, such as 2001-06-30; what is no day stays as it is."""
+        """Write a day, such as 2001-06-30; other texts stay unchanged."""
         own, parts = self.words["language"], iso[:10].split("-")
         if len(parts) != 3 or not all(part.isdigit() for part in parts) or not 1 <= int(parts[1]) <= 12:
             return iso
@@ -127,7 +127,7 @@ def _template(package: str, page: str) -> Template:
 
 @cache
 def _joined(package: str, scripts: tuple[str, ...]) -> str:
-    """Return scripts as one; what they declare is theirs alone, and no other script of a page sees it."""
+    """Return scripts as one; their declarations are private to them."""
     if len(scripts) < 2:
         return "".join(_part(package, script) for script in scripts)
     parts = "\n".join(_part(package, script) for script in scripts)
@@ -140,5 +140,5 @@ def _part(package: str, name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what a content security policy calls a script or style that may run."""
+    """Return the hash that a content security policy uses to allow a script or style."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""What pages say of a release: which counts carry no noise, and how well a unit is protected."""
+"""Statements of pages on a release: the counts without noise, and the protection of a unit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def invariants(card: Mapping[str, Any]) -> list[str]:
-    """Return the tables whose true counts are published as they are."""
+    """Return the tables whose true counts are published without noise."""
     return [fact["table"] for fact in card.get("facts", ()) if INVARIANT in fact["states"]]
 
 
@@ -51,11 +51,11 @@ _COUNTED = {
     "people": ("counted.people", "counted.limit_people", "counted.limit_people_one"),
     "groups": ("counted.groups", "", ""),
 }
-"""By what is counted: the words for it, and those for a limit of several or of one; groups have no limit."""
+"""By kind of count: the words for it, and those for a limit of several or of one; groups have no limit."""
 
 
 def guarantee(card: Mapping[str, Any], own: Language, name: str) -> Markup:
-    """Return the words of a name, or where the loss says next to nothing, those of the name with `_huge`."""
+    """Return the words of a name, or of the name with `_huge` if the loss protects next to nothing."""
     epsilon, entity = float(card["loss"]["epsilon"]["value"]), card["unit"]["entity"]
     if epsilon > HUGE:
         return own.say(f"{name}_huge", entity=entity, epsilon=own.decimal(say_epsilon(epsilon)))
@@ -64,7 +64,7 @@ def guarantee(card: Mapping[str, Any], own: Language, name: str) -> Markup:
 
 
 def exceptions(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
-    """Yield what the factor of a guarantee does not hold for: true counts, tables that disagree, mutual edges."""
+    """Yield the exceptions to a guarantee's factor: true counts, tables that disagree, mutual edges."""
     if tables := invariants(card):
         yield own.say("guarantee.invariant", tables=called(tables))
     if tables := compared(card):
@@ -80,12 +80,12 @@ def exceptions(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
 
 
 def called(tables: Sequence[str]) -> str:
-    """Return tables by what they count, for people."""
+    """Return the labels of tables."""
     return ", ".join(table.removeprefix(MARGIN).replace(".", " ") for table in tables)
 
 
 def counted(card: Mapping[str, Any], own: Language) -> tuple[Markup | None, list[Markup]]:
-    """Return what the counts are of, and what makes them smaller than the numbers in the table."""
+    """Return the unit of the counts, and the reasons that they are smaller than the numbers in the table."""
     rules, entity = card.get("counted"), card["unit"]["entity"]
     if rules is None:
         return None, []
@@ -110,7 +110,7 @@ def tolerance(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
 
 
 def protection(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
-    """Yield how well: the factor, its tolerance, and the measure that experts ask for."""
+    """Yield the protection: the factor, its tolerance, and the measure that experts ask for."""
     yield guarantee(card, own, "sure.protected")
     yield from tolerance(card, own)
     yield from exceptions(card, own)

@@ -1,4 +1,4 @@
-"""A site for the public: static pages with the numbers, the map, downloads and how sure they are, in one folder."""
+"""A site for the public: static pages with the numbers, the map, downloads and the noise, in one folder."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _make(request: Request) -> Content:
 
 
 def _require_card(card: Mapping[str, Any]) -> None:
-    """Refuse a release that does not say what it guarantees: a site has to."""
+    """Refuse a release that does not state its guarantee: a site must."""
     lacking = [key for key in ("private", "loss", "unit", "levels", "software") if key not in card]
     if lacking:
         raise ReleaseError(
@@ -67,7 +67,7 @@ def _require_card(card: Mapping[str, Any]) -> None:
 
 
 def _book(request: Request, table: pa.Table) -> tuple[Workbook | None, str | None]:
-    """Return the workbook, or why there is none."""
+    """Return the workbook, or the reason that there is none."""
     if find_spec("xlsxwriter") is None:
         return None, f"there is no Excel file: it needs XlsxWriter ({install_extra('excel')})"
     texts = [column for column in table.columns if pa.types.is_string(column.type)]
@@ -78,7 +78,7 @@ def _book(request: Request, table: pa.Table) -> tuple[Workbook | None, str | Non
 
 
 def _card(request: Request) -> str:
-    """Return the release's own card: the page of its folder or, of one that was not saved, what that would be."""
+    """Return the release's own card: the page of its folder or, if it was not saved, the same page made now."""
     if request.folder is not None and (request.folder / CARD).is_file():
         return (request.folder / CARD).read_text(encoding="utf-8")
     with TemporaryDirectory() as room, drafted(request.release.whole, Path(room) / "release") as draft:

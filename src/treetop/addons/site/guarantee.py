@@ -1,4 +1,4 @@
-"""The page about the guarantee in the reader's language: from the figures of the card, which itself stays as it is."""
+"""The page about the guarantee in the reader's language, from the figures of the card; the card does not change."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ _COMMAND = "treetop check"
 
 @dataclass(frozen=True)
 class GuaranteePage:
-    """What the page is made of."""
+    """The content of the page."""
 
     card: Mapping[str, Any]
-    """The card of the release."""
     language: Language
-    """What the page is written in."""
 
     def render(self, home: str, card: str) -> str:
-        """Return the page; whatever comes from the release is text in it, never markup."""
+        """Return the page; text from the release is never markup."""
         own = self.language
         values = {
             "say": own.say,
@@ -57,7 +55,7 @@ class GuaranteePage:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether our own sentences say what is hidden: the table has records, and one unit has some of them."""
+        """Whether the page's own sentences fit: the table has records, and one unit has some of them."""
         unit = self.card["unit"]
         if "graph" in self.card or invariants(self.card) or compared(self.card):
             return False
@@ -93,7 +91,7 @@ class GuaranteePage:
         return self.language.say("guarantee.noise", confidence=Markup(self.language.percent(confidence)))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the levels and the tables beside them: what they are called, how many numbers, margin and share."""
+        """Yield the levels and the tables beside them: title, number of counts, margin and share."""
         from markupsafe import Markup
 
         words = self.language.words["guarantee"]
@@ -122,7 +120,7 @@ class GuaranteePage:
         return words["exact" if is_exact(level) else "follows"]
 
     def _called(self, counts: str) -> str:
-        """Return what a level counts; words of our own are those of the language."""
+        """Return the title of a level; labels of the package are in the language."""
         own = self.language.words
         if counts == "total":
             return str(own["guarantee"]["total"])
@@ -131,7 +129,7 @@ class GuaranteePage:
         return _PRODUCT.join(" ".join(filter(None, one)) for one in said)
 
     def _open(self) -> Iterator[Markup]:
-        """Yield what is not protected, and what is not counted."""
+        """Yield the exceptions: unprotected values, and uncounted records."""
         say = self.language.say
         yield from exceptions(self.card, self.language)
         if self._total_is_exact:

@@ -1,4 +1,4 @@
-"""The main page of a site: a headline, the table, downloads, and how sure the numbers are."""
+"""The main page of a site: a headline, the table, downloads, and the accuracy of the numbers."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ if TYPE_CHECKING:
 # The rows that a page holds: the largest of a table, zeros where all fit, and which of them may be noise.
 
 MOST = 20_000
-"""The most rows that a page holds; the largest are kept."""
+"""Most rows of a page; the largest are kept."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What of a table is on the page."""
+    """The part of a table that is on the page."""
 
     content: dict[str, Any]
-    """What its script shows: codes and names once each, and rows by number, the largest first and zeros last."""
+    """Data of its script: codes and names once each, and rows by number, the largest first and zeros last."""
     number: int
     """The rows above zero of the whole table."""
     total: int
-    """Their sum; what is not resolved so far is in none of them."""
+    """Their sum, without remainders at coarser nodes."""
     shown: int
-    """Those of them that are on the page."""
+    """Rows above zero that are on the page."""
     zeros: int | None
-    """The zeros that are on the page; None where there are too many to list."""
+    """The zeros that are on the page; None if there are too many to list."""
     highest: int | None
-    """The most that any one combination that is not listed may hide; None where that is not known."""
+    """Upper bound of any combination that is not listed; None if unknown."""
     real: int | None
-    """The rows that stand out from the noise; None where that was not tested."""
+    """The rows that stand out from the noise; None if not tested."""
     width: int | None
-    """The median width of the ranges; None where there are none."""
+    """The median width of the ranges; None if there are none."""
     outside: int = 0
-    """The rows on the page whose number lies outside its range."""
+    """Rows on the page with a number outside its range."""
 
 
 def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
-    """Choose what is shown of a table that has a row per combination above zero."""
+    """Choose the rows to show of a table that has a row per combination above zero."""
     names, trees = attributes_of(release), trees_of(release)
     nodes = np.stack([_nodes(table[name], trees[name].codes[depths[name]]) for name in names])
     refined = tuple(depths[name] + 1 for name in release.spine.attributes)
@@ -95,7 +95,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
 
 
 def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> NDArray[np.bool_] | None:
-    """Tell which rows survive the test of their level; None where they are sums, or nothing was kept to test them."""
+    """Return which rows survive the test of their level; None if rows are sums, or measurements were not kept."""
     index, whole = release.spine.index_at(refined), release.whole
     if index is None or release.conditions or release.confidence is None or whole.evidence is None:
         return None
@@ -112,7 +112,7 @@ def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> 
 
 
 def _zeros(release: Selection, refined: tuple[int, ...], nodes: Ints) -> tuple[Ints | None, Ints | None]:
-    """Return the combinations that are not listed and the most of each, where the page has room for all."""
+    """Return the unlisted combinations and the upper bound of each, if the page has room for all."""
     if number_of_cells(release, refined) > MOST:
         return None, None
     return zeros(release, refined, nodes)
@@ -129,7 +129,7 @@ def _nodes(column: pa.ChunkedArray, codes: pa.StringArray) -> Ints:
 
 
 def _column(nodes: Ints, codes: pa.StringArray, names: pa.StringArray | None) -> dict[str, Any]:
-    """Return the codes and names of nodes, each once, and which one every row has."""
+    """Return the codes and names of nodes, each once, and the node of every row."""
     used, at = np.unique(nodes, return_inverse=True)
     code = codes.take(pa.array(used)).to_pylist()
     called = [None] * len(code) if names is None else names.take(pa.array(used)).to_pylist()
@@ -139,17 +139,17 @@ def _column(nodes: Ints, codes: pa.StringArray, names: pa.StringArray | None) ->
 
 
 def _back(release: Selection, names: list[str]) -> list[int]:
-    """Return where the attributes of the spine are among columns."""
+    """Return the positions of the spine's attributes among columns."""
     return [names.index(name) for name in release.spine.attributes]
 
 
 def _forth(release: Selection, names: list[str]) -> list[int]:
-    """Return where columns are among the attributes of the spine."""
+    """Return the positions of columns among the spine's attributes."""
     return [list(release.spine.attributes).index(name) for name in names]
 
 
 Answer = tuple[str, list["Markup"]]
-"""A question, and what there is to say to it."""
+"""A question and its answer."""
 
 _SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "outside", "scale")
 """The words of the table that its script needs."""
@@ -157,19 +157,16 @@ _SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "
 
 @dataclass(frozen=True)
 class MainPage:
-    """What the main page is made of."""
+    """The content of the main page."""
 
     release: Selection
-    """The release."""
     depths: Depths
     """The level of every attribute, by its depth."""
     rows: Rows
-    """The rows that it holds."""
     language: Language
-    """What it is written in."""
 
     def render(self, downloads: Sequence[tuple[str, str]], *, has_map: bool, guarded: bool, credit: str | None) -> str:
-        """Return the page; whatever comes from the release is text in it, never markup."""
+        """Return the page; text from the release is never markup."""
         card, own = self.release.card, self.language
         values = {
             "say": own.say,
@@ -200,17 +197,17 @@ class MainPage:
 
     @property
     def _named(self) -> bool:
-        """Whether only what stands out is named, so that what is not listed is no zero."""
+        """Whether only counts that stand out are named, so that an unlisted combination is no zero."""
         return self.release.whole.left is not None
 
     @property
     def _left(self) -> int:
-        """How much of the total is in no row of this level, because it is not resolved so far."""
+        """Part of the total that is in no row of this level, because it is not resolved so far."""
         return self.release.total - self.rows.total if self._named else 0
 
     @property
     def _has_ranges(self) -> bool:
-        """Whether there is a range beside every number."""
+        """Whether every number has a range."""
         return self.rows.content["lower"] is not None
 
     @property
@@ -220,13 +217,13 @@ class MainPage:
 
     @property
     def _sure(self) -> Markup:
-        """How sure the ranges are."""
+        """Confidence of the ranges, in words."""
         from markupsafe import Markup
 
         return Markup(self.language.percent(self.release.confidence or 0))
 
     def _content(self) -> dict[str, Any]:
-        """Return what the script of the page shows."""
+        """Return the data of the page's script."""
         own, table = self.language, self.language.words["table"]
         words = {key: table[key] for key in _SCRIPT} | {
             "none": table[self._nothing()],
@@ -263,7 +260,7 @@ class MainPage:
         return {**column, "name": called}
 
     def _nothing(self) -> str:
-        """Return the key of what is said where nothing matches, which may mean that there is nothing."""
+        """Return the message key for an empty search result."""
         if self.rows.zeros is not None:
             return "status_none"
         if self.rows.shown < self.rows.number:
@@ -271,11 +268,11 @@ class MainPage:
         return "status_none_unnamed" if self._named else "status_none_zero"
 
     def _short(self, name: str) -> str:
-        """Return what an attribute is called."""
+        """Return the label of an attribute."""
         return str(self.language.words["attributes"][name]) if name in ENDS else name
 
     def _attribute(self, name: str) -> str:
-        """Return what an attribute is called, with its level where that says more."""
+        """Return the label of an attribute, with its level if that says more."""
         level, by = trees_of(self.release)[name].levels[self.depths[name]], str(self.language.words["attributes"]["by"])
         return self._short(name) if level in (name, "value") else by.format(attribute=self._short(name), level=level)
 
@@ -301,7 +298,7 @@ class MainPage:
         return told + "; " + say("headline.total_outside")
 
     def _lead(self) -> Iterator[Markup]:
-        """Yield three plain sentences: what it is, what was done to it, and whom that protects."""
+        """Yield three plain sentences: the subject, its treatment, and the people whom that protects."""
         release, say, left = self.release, self.language.say, self._left
         if left > 0:
             yield say("headline.what_unresolved", number=self.rows.number, left=left, total=release.total)
@@ -316,7 +313,7 @@ class MainPage:
         yield from exceptions(release.card, self.language)
 
     def _noise(self) -> Iterator[Markup]:
-        """Yield what noise the numbers of this page carry, and which tables carry none."""
+        """Yield sentences on the noise of this page's numbers, and on tables without noise."""
         say, release = self.language.say, self.release
         if self._is_exact:
             yield say("headline.noise_none")
@@ -327,7 +324,7 @@ class MainPage:
             yield say("headline.exact_tables", tables=called(exact))
 
     def _answers(self) -> Iterator[Answer]:
-        """Yield what citizens may ask, and the answers."""
+        """Yield the questions of citizens, and the answers."""
         private = bool(self.release.card["private"])
         answers = {
             "why": self._why() if private else [self.language.say("page.not_private_why")],
@@ -343,7 +340,7 @@ class MainPage:
             yield self.language.words["sure"][f"{key}_title"], said
 
     def _why(self) -> list[Markup]:
-        """Return why there is noise, and where there is none."""
+        """Return the reason for the noise, and the tables without noise."""
         noise = list(self._noise())
         return [self.language.say("sure.why"), *(noise if self._is_exact else noise[1:])]
 
@@ -395,7 +392,7 @@ class MainPage:
 
 
 def _head(called: str, name: str) -> str:
-    """Return a heading: words of our own begin with a capital, others are as they are."""
+    """Return a heading: labels of the package begin with a capital, others are unchanged."""
     return called[0].upper() + called[1:] if name in ENDS else called
 
 

@@ -1,7 +1,7 @@
 """The studio: from a private table to a page for the public in a browser, with nothing leaving the machine.
 
-The plan file is the state. Whatever a page does could be done in an editor and on the command line, and what is done
-there is seen here. Pages are plain forms; a small script of our own only makes them quicker.
+The plan file is the state. Every action of a page can be done in an editor and on the command line as well, and pages
+show those changes. Pages are plain forms; a small script only makes them quicker.
 """
 
 from treetop.addons.studio.guard import RedirectFile

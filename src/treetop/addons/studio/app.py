@@ -1,4 +1,4 @@
-"""The studio as a web application: which address shows which page, and what becomes of a form."""
+"""The studio as a web application: the pages by address, and the handling of forms."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _Pages:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.asked: dict[str, int] = {}
-        """How often each part of a page was asked for."""
+        """Number of requests for each part of a page."""
 
     async def home(self, _: Request) -> Response:
         """Go to the first step that is not done."""
@@ -102,7 +102,7 @@ class _Pages:
         return RedirectResponse(f"{self.workspace.keys.room}/{first}", 303)
 
     async def step(self, request: Request) -> Response:
-        """Show a step, or do what its form says."""
+        """Show a step, or handle its form."""
         name = request.path_params["step"]
         if name not in STEPS:
             return PlainTextResponse("There is no such page in the studio.\n", 404)
@@ -173,7 +173,7 @@ class _Pages:
         }
 
     def _done(self) -> dict[str, bool]:
-        """Tell which steps are done, as far as that is seen at once."""
+        """Return which steps are done, as far as that is seen at once."""
         workspace = self.workspace
         if not workspace.has_plan:
             return {}
@@ -218,7 +218,7 @@ class _Pages:
         return RedirectResponse(f"{self.workspace.keys.room}/", 303)
 
     async def matched(self, request: Request) -> Response:
-        """Count matching codes for what is on the form, saved or not."""
+        """Count matching codes for the values of the form, saved or not."""
         return await self._part(
             request,
             "matched.html",
@@ -226,13 +226,13 @@ class _Pages:
         )
 
     async def look(self, request: Request) -> Response:
-        """Show errors and the twin for what is on the form, saved or not."""
+        """Show errors and the twin for the values of the form, saved or not."""
         return await self._part(
             request, "look.html", lambda form: {"look": accuracy.look(self.workspace, self.workspace.plan(), form)}
         )
 
     async def example(self, request: Request) -> Response:
-        """Say what somebody with ten records gets, for what is on the form."""
+        """Show the share of somebody with ten records, for the values of the form."""
         names = ("entity", "contributions", "neighbours", "id")
         return await self._part(
             request,
@@ -259,12 +259,12 @@ class _Pages:
         return await self._away(made)
 
     async def progress(self, _: Request) -> Response:
-        """Tell how far the release has come."""
+        """Report the progress of the release."""
         job = self.workspace.job
         return JSONResponse({"state": "none"} if job is None else release.progress(job))
 
     async def download(self, request: Request) -> Response:
-        """Give a file that is made of a release."""
+        """Send a file that is made of a release."""
         asked = request.query_params
         room = TemporaryDirectory()
         try:
@@ -296,7 +296,7 @@ class _Pages:
         return self._page(path)
 
     async def shown_site(self, request: Request) -> Response:
-        """Show a page of a site, or give a file of it; only what a site holds."""
+        """Show a page of a site, or send a file of it; refuse other files."""
         name, _, file = request.path_params["name"].rpartition("/")
         try:
             path = self.workspace.folder.find(f"{name}/{file}")
@@ -310,7 +310,7 @@ class _Pages:
         return HTMLResponse(path.read_bytes())
 
     def _file(self, path: Path, room: TemporaryDirectory[str] | None = None) -> Response:
-        """Give a file to be saved, piece by piece; the room that it was made in goes with it."""
+        """Send a file to be saved, piece by piece; its temporary folder is removed afterwards."""
 
         async def pieces() -> AsyncIterator[bytes]:
             try:
@@ -325,12 +325,12 @@ class _Pages:
         return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
 
     async def _away(self, act: Callable[..., T], *arguments: Any) -> T:
-        """Do something that takes its time in one of the studio's own threads."""
+        """Call a slow function in one of the studio's own threads."""
         return await asyncio.get_running_loop().run_in_executor(self.workspace.pool, partial(act, *arguments))
 
 
 def _of_the_system(problem: OSError | MemoryError) -> str:
-    """Say what the system refused, as the command line does."""
+    """Return the message for an error of the system, as the command line does."""
     if isinstance(problem, MemoryError):
         return "There is not enough memory for this: close other programs, and try again"
     where = f"{problem.filename}: " if problem.filename else ""

@@ -1,4 +1,4 @@
-"""The folder of a studio: what lies below it can be chosen, and nothing else is read, written or shown."""
+"""The folder of a studio: files below it can be chosen, and no other file is read, written or shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from treetop.io.source import Source, reads_once
 from treetop.release.folder import CARD, COUNTS, INDEX
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".xls", ".ods", ".gz", ".zst", ".bz2", ".db", ".sqlite")
-"""How files end that may be tables."""
+"""Endings of files that may be tables."""
 LEDGERS = (".ledger",)
 PLANS = (".toml",)
 _DEEP = 3
@@ -33,7 +33,7 @@ class File(NamedTuple):
 
 
 class Folder:
-    """A folder, and what lies below it."""
+    """A folder, and the files below it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = resolved(path)
@@ -41,14 +41,14 @@ class Folder:
             raise DataError(f"{path}: is not a folder: name the folder that your table is in")
 
     def find(self, name: str, kind: type[TreetopError] = DataError) -> Path:
-        """Return a path below the folder, whether or not there is something; symbolic links are followed first."""
+        """Return a path below the folder, existing or not; symbolic links are followed first."""
         found = self._below(self.path / name) if name else None
         if found is None:
             raise kind(f"{name!r} is not below {self.path}: the studio takes only what is in its folder")
         return found
 
     def _below(self, path: Path) -> Path | None:
-        """Return where a path leads, with symbolic links followed; None if that is not below the folder."""
+        """Return the target of a path, with symbolic links followed; None if that is not below the folder."""
         try:
             found = path.resolve()
             return found if found.is_relative_to(self.path) and found != self.path else None
@@ -141,7 +141,7 @@ class Folder:
                     yield from self._folders(one, deep + 1)
 
     def _inside(self, folder: Path) -> list[Path]:
-        """Return what stands in a folder, but for what is hidden or unreadable, and links that lead out of it."""
+        """Return the content of a folder, without hidden or unreadable entries and links that lead out of it."""
         try:
             found = [one for one in folder.iterdir() if not one.name.startswith((".", "~", "__pycache__"))]
             found = [one for one in found if os.access(one, os.R_OK)]  # not so of links that go in a ring

@@ -1,4 +1,4 @@
-"""What a browser sends: the fields of a form, and a file that goes straight to its place in the folder."""
+"""Requests of a browser: the fields of a form, and a file that goes straight to its place in the folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treetop.addons.studio.folder import TABLES, Folder
 from treetop.errors import DataError
 
 LARGEST = 1 << 20
-"""So many bytes a form may have."""
+"""Most bytes of a form."""
 
 
 class Form:
@@ -32,15 +32,15 @@ class Form:
         return any(own == name for own, _ in self.pairs)
 
     def get(self, name: str, default: str = "") -> str:
-        """Return the last of a field, without blanks around it."""
+        """Return the last value of a field, without blanks around it."""
         return next((value.strip() for own, value in reversed(self.pairs) if own == name), default)
 
     def all(self, name: str) -> list[str]:
-        """Return all of a field."""
+        """Return all values of a field."""
         return [value for own, value in self.pairs if own == name]
 
     def under(self, prefix: str) -> dict[str, str]:
-        """Return the fields that begin so, by the rest of their names, where they say something."""
+        """Return the non-empty fields with a prefix, by the rest of their names."""
         found = {own.removeprefix(prefix): value.strip() for own, value in self.pairs if own.startswith(prefix)}
         return {name: value for name, value in found.items() if value}
 
@@ -63,7 +63,7 @@ async def read_form(parts: AsyncIterator[bytes]) -> Form:
 
 
 class Upload:
-    """A file on its way into the folder: written as it comes, and there only when it is whole."""
+    """A file on its way into the folder: written as it arrives, and visible only when it is whole."""
 
     def __init__(self, folder: Folder, content_type: str) -> None:
         kind, options = parse_options_header(content_type)
@@ -91,7 +91,7 @@ class Upload:
         )
 
     async def save(self, parts: AsyncIterator[bytes]) -> Path:
-        """Write the file, and return where it is; one that is there already stays."""
+        """Write the file, and return its path; an existing file is not replaced."""
         try:
             async for part in parts:
                 self._parser.write(part)

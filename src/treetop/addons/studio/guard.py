@@ -1,7 +1,8 @@
-"""Who may speak to the studio: one browser on this machine, which has followed the link that was printed.
+"""Access to the studio: one browser on this machine, which has followed the printed link.
 
 A page of another site, a name that leads here by a trick (DNS rebinding), a second browser, and a form that was posted
-from elsewhere are refused. Browsers send cookies to every port of a host: so ours is for a path that nobody can guess.
+from elsewhere are refused. Browsers send cookies to every port of a host: so the studio's cookie is for a path that
+nobody can guess.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ OWN = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""What our own pages may load: parts of the studio, and nothing else."""
+"""Policy of the studio's pages: they load parts of the studio only."""
 SHOWN = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
-"""What pages of releases and sites may do: a sandbox has no cookies, no forms, and no way back into the studio."""
+"""Policy of pages of releases and sites: a sandbox has no cookies, no forms, and no way back into the studio."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",  # without any, browsers would not say where a form comes from
@@ -82,22 +83,22 @@ def _secret() -> str:
 
 @dataclass
 class Keys:
-    """What a browser has to know; made anew by every start, and written nowhere."""
+    """The secrets of a browser; made anew by every start, and written nowhere."""
 
     token: str | None = field(default_factory=_secret, repr=False)
-    """Opens the studio once; None when it was used."""
+    """Opens the studio once; None after use."""
     session: str = field(default_factory=_secret, repr=False)
-    """What the cookie holds."""
+    """Value of the cookie."""
     room: str = field(default_factory=lambda: f"/{_secret()}", repr=False)
-    """The path under which all of our pages are, and for which the cookie is."""
+    """Path of all pages of the studio, and of the cookie."""
     shelf: str = field(default_factory=lambda: f"/{_secret()}", repr=False)
-    """The path under which pages of releases and sites are shown; a sandbox has no cookie to show."""
+    """Path of pages of releases and sites; a sandbox has no cookie to show."""
     on_entry: Callable[[], None] = field(default=lambda: None, repr=False)
-    """What is done once the token is used."""
+    """Called when the token is used."""
 
 
 def is_same(given: str, secret: str | None) -> bool:
-    """Whether a secret was told, in a time that does not tell how much of it was right."""
+    """Compare a secret, in a time that does not depend on how much of it is right."""
     return secret is not None and hmac.compare_digest(given.encode(), secret.encode())
 
 

@@ -18,29 +18,27 @@ State = Literal["running", "done", "cancelled", "failed"]
 
 @dataclass
 class Job:
-    """One release: what it is about, and how far it has come."""
+    """One release and its progress."""
 
     file: PlanFile
-    """The plan."""
     out: Path
     """The folder that it makes."""
     run: RunOptions
     state: State = "running"
-    """How it stands."""
     stage: str = "starting"
-    """What is being done."""
+    """The current step."""
     share: float = 0.0
-    """How much of that is done, from 0 to 1."""
+    """Finished part of the step, from 0 to 1."""
     charged: bool = False
     """Whether the loss may have been charged: from then on it stays spent."""
     placing: bool = False
     """Whether it is too late to cancel: the folder is being put in its place."""
     problem: str | None = None
-    """Why it failed, and what to do."""
+    """The reason that it failed, and a remedy."""
     summary: dict[str, Any] | None = None
-    """What came of it."""
+    """The result."""
     told: list[str] = field(default_factory=list)
-    """What was told on the way: for the steward only."""
+    """Messages of the run: for the steward only."""
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _thread: threading.Thread | None = field(default=None, repr=False)
 
@@ -51,11 +49,11 @@ class Job:
         return self
 
     def cancel(self) -> None:
-        """Ask it to stop, which it does where that leaves nothing half done."""
+        """Ask it to stop, which it does at a point that leaves nothing half done."""
         self._stop.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for it to end; whether it has."""
+        """Wait for it to end; return whether it has."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self.state != "running"

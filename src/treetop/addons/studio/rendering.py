@@ -1,4 +1,4 @@
-"""How pages are made: templates that escape whatever they are given, one style, one small script."""
+"""Rendering of pages: templates that escape all values, one style, one small script."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = {
     "explore": "Explore",
     "publish": "Publish",
 }
-"""The steps in order, with what they are called."""
+"""The steps in order, with their labels."""
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1l6 9h-4v5H6v-5H2z" fill="#2f6b4f"/></svg>'
@@ -35,7 +35,7 @@ def render(name: str, values: dict[str, Any]) -> str:
 
 @cache
 def style() -> str:
-    """Return the style of all pages: that of the sites, and what forms need more."""
+    """Return the style of all pages: that of the sites, and additions for forms."""
     return _part("treetop.addons.site", "page.css") + _part("treetop.addons.studio", "pages/studio.css")
 
 
@@ -63,7 +63,7 @@ def _environment() -> Environment:
 
 
 def _cell(value: Any) -> str:
-    """Write a value of the table on one line, without what would turn the text around it."""
+    """Write a value of the table on one line, without characters that would turn the text around it."""
     return printable(str(value))
 
 

@@ -20,9 +20,9 @@ from treetop.errors import DataError
 # HTTP connections of the studio: one on which no request arrives in time is closed, and none keeps the owner out.
 
 SECONDS = 10.0
-"""How long a connection may take to send the headers of a request."""
+"""Seconds that a connection may take to send the headers of a request."""
 MOST = 64
-"""How many connections may wait for a request at once."""
+"""Most connections that may wait for a request at once."""
 
 
 def http_protocol(seconds: float = SECONDS, most: int = MOST) -> type[H11Protocol]:
@@ -70,14 +70,14 @@ def http_protocol(seconds: float = SECONDS, most: int = MOST) -> type[H11Protoco
 
 
 HOST = "127.0.0.1"
-"""Nothing else on the network reaches it."""
+"""No other machine of the network reaches it."""
 
 
 @contextmanager
 def opened(
     folder: str | Path, plan: str | None = None, port: int = 0, header_seconds: float = SECONDS
 ) -> Iterator[tuple[uvicorn.Server, str, Workspace]]:
-    """Yield a server that is ready to run, the link that opens it once, and what it works on; all ends with it.
+    """Yield a server that is ready to run, the link that opens it once, and its workspace; all ends with it.
 
     A connection that takes longer than `header_seconds` to send the headers of a request is closed.
     """
@@ -155,7 +155,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _told(workspace: Workspace) -> Iterator[None]:
-    """Bring what the package logs to pages, and to no terminal: a number of dropped records is private."""
+    """Show the package's log messages on pages, and on no terminal: a number of dropped records is private."""
     log, telling = logging.getLogger("treetop"), Telling(workspace)
     before, spreads = log.handlers[:], log.propagate
     log.handlers, log.propagate = [telling], False

@@ -27,7 +27,7 @@ _STAND_INS: Mapping[str, Mapping[str, Any]] = {
     "unit": {"entity": "record", "contributions": 1, "neighbours": "replace"},
     "loss": {"epsilon": Decimal(1), "delta": Decimal("1e-8")},
 }
-"""What stands in for questions that are still open, so that hierarchies and codes can be shown before."""
+"""Stand-ins for open questions, so that hierarchies and codes can be shown before they are answered."""
 
 _EDITOR = "in an editor: no page of the studio has a control for it"
 _CONTROLS: Mapping[str, str] = {
@@ -44,7 +44,7 @@ _CONTROLS: Mapping[str, str] = {
 
 
 def control_for(field: str) -> str:
-    """Return where a field of the plan file can be changed, as a sentence goes on."""
+    """Return the place to change a field of the plan file, as the end of a sentence."""
     return _CONTROLS.get(field) or _CONTROLS.get(field.partition(".")[0]) or _EDITOR
 
 
@@ -57,9 +57,7 @@ class PlanText:
     """A plan file as it is on disk now."""
 
     path: Path
-    """Where it is."""
     text: str
-    """What it says, word for word."""
     folder: Folder
     """The studio's folder: a plan that names files outside it is not read."""
 
@@ -74,12 +72,12 @@ class PlanText:
 
     @property
     def version(self) -> str:
-        """What tells this text from any other."""
+        """Hash that identifies this text."""
         return sha256(self.text.encode()).hexdigest()
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """What it says, as plain values."""
+        """The content as plain values."""
         return parsed(self.text, self.path.name)
 
     def get(self, *names: str, default: Any = None) -> Any:
@@ -93,7 +91,7 @@ class PlanText:
 
     @property
     def kind(self) -> str | None:
-        """What a plan counts whose table the studio does not prepare; None for a table of records."""
+        """The plan's kind if the studio does not prepare its table; None for a table of records."""
         family = family_of(self.values)
         if family == GROUPS:
             return "group sizes"
@@ -102,7 +100,7 @@ class PlanText:
         return "a graph" if "graph" in self.values else None
 
     def refuse_other_kinds(self) -> None:
-        """Refuse to change what only plans for tables of records have."""
+        """Refuse to change fields that only plans for tables of records have."""
         if self.kind is not None:
             raise PlanFileError(
                 f"This plan counts {self.kind}: what this page changes is not for it. Change {self.path.name} in an "
@@ -110,7 +108,7 @@ class PlanText:
             )
 
     def location(self, name: str) -> str | Path:
-        """Return where a file is that the plan names: its path, or its URL if it is in a database."""
+        """Return the location of a file that the plan names: its path, or its URL if it is in a database."""
         return name if "://" in name or name.strip() == "-" else self.path.parent / name
 
     def refuse_outside(self, only: str | None = None) -> None:
@@ -140,17 +138,17 @@ class PlanText:
 
     @cached_property
     def whole(self) -> PlanFile | None:
-        """The plan, where nothing is left open; None otherwise."""
+        """The plan; None if it is incomplete or wrong."""
         return self._read if isinstance(self._read, PlanFile) else None
 
     @cached_property
     def open(self) -> str | None:
-        """What is still asked; None where nothing is."""
+        """Message on the open question; None if there is none."""
         return str(self._read) if isinstance(self._read, IncompletePlan) else None
 
     @cached_property
     def sketch(self) -> PlanFile:
-        """The plan, with something in the place of who is protected and of the loss where these are left open."""
+        """The plan, with stand-ins for the protected unit and the loss if these are open."""
         if isinstance(self._read, PlanFile):
             return self._read
         if self.kind is not None:  # whose questions are others
@@ -168,7 +166,7 @@ class PlanText:
 
     @cached_property
     def problem(self) -> TreetopError | None:
-        """Why the plan does not read, apart from open questions; None if it does."""
+        """The error of the plan, apart from open questions; None if it has none."""
         try:
             _ = self.sketch.prepare
         except IncompletePlan:
@@ -178,7 +176,7 @@ class PlanText:
         return None
 
     def changed(self, changes: Changes) -> str:
-        """Return the text with some fields changed; one that says the same already stays as it is written."""
+        """Return the text with some fields changed; fields with the same value keep their text."""
         differing = {
             (section, name): item
             for (section, name), item in changes.items()
@@ -187,7 +185,7 @@ class PlanText:
         return changed(self.text, differing, self.path.name) if differing else self.text
 
     def change(self, changes: Changes, seen: str) -> PlanText:
-        """Write some fields, and return what is there then; `seen` is the version that the page was made of."""
+        """Write some fields, and return the new plan; `seen` is the version that the page was made of."""
         return self.replace(self.changed(changes), seen)
 
     def replace(self, text: str, seen: str) -> PlanText:
@@ -216,7 +214,7 @@ class PlanText:
 
 
 def _same(item: Any, stated: Any) -> bool:
-    """Whether a field that would be written says what it says already."""
+    """Whether a new value of a field equals the stated one."""
     if item is None:
         return stated is None
     return bool(tomllib.loads(f"x = {written(item)}", parse_float=Decimal)["x"] == stated)
@@ -250,9 +248,8 @@ _FLAT = "value"
 def spine_changes(values: Mapping[str, Any], anew: bool = False) -> Changes:
     """Return the fields that must change so that the spine fits the attributes.
 
-    Args:
-        values: The plan file's values, with the attributes as they are to be.
-        anew: Whether to leave the order that is stated aside.
+    Args: values: The plan file's values, with the attributes as they are to be. anew: Whether to ignore the stated
+    order.
     """
     attributes, spine = values.get("attributes", {}), values.get("spine", {})
     if len(attributes) < 2:
@@ -297,7 +294,7 @@ def _splits(name: str, levels: Sequence[str] | None) -> list[str]:
 
 
 def _kept(order: list[str], levels: Mapping[str, Sequence[str] | None]) -> list[str]:
-    """Return an order with the steps of attributes that have other levels now replaced, and those of others as is."""
+    """Return an order: steps of attributes with changed levels are replaced, those of others kept."""
     stale = [name for name in levels if not _fits(name, order, levels[name])]
     kept: list[str] = []
     for step in order:

@@ -1,4 +1,4 @@
-"""What one studio works on: its folder, the plan file that is open, the ledger, and the release that is running."""
+"""The workspace of one studio: its folder, the open plan file, the ledger, and the running release."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NoPlan(TreetopError):
 
 
 class Workspace:
-    """The state that is not in files: which plan is looked at, and what runs."""
+    """The state that is not in files: the open plan, and the running release."""
 
     def __init__(self, folder: str | Path, plan: str | None = None, keys: Keys | None = None) -> None:
         self.folder = Folder(folder)
@@ -42,7 +42,7 @@ class Workspace:
         self.pool = ThreadPoolExecutor(_THREADS, "studio")
         self.job: Job | None = None
         self.notices: list[str] = []
-        """What the next page says once."""
+        """Messages to show once on the next page."""
         self.ledger_name: str | None = None
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self.plan_name = self._first_plan() if plan is None else plan
@@ -54,7 +54,7 @@ class Workspace:
 
     @property
     def plan_path(self) -> Path:
-        """Where the plan file is, or will be."""
+        """Path of the plan file, which may not exist yet."""
         return self.folder.find(self.plan_name, PlanFileError)
 
     @property
@@ -73,13 +73,13 @@ class Workspace:
         return [one.name for one in self.folder.files(LEDGERS)]
 
     def ledger(self) -> Ledger | None:
-        """Return the ledger that is used: the one that was chosen, or the only one."""
+        """Return the selected ledger: the one that was chosen, or the only one."""
         names = self.ledgers()
         name = self.ledger_name if self.ledger_name in names else names[0] if len(names) == 1 else None
         return None if name is None else Ledger.open(self.folder.file(name))
 
     def source(self, plan: PlanText) -> Source:
-        """Return the private table of a plan as it is read, prepared as the plan says."""
+        """Return the private table of a plan, prepared by the plan."""
         file = plan.sketch
         if file.source is None:
             raise PlanError("The plan names no table: choose one")
@@ -110,7 +110,7 @@ class Workspace:
         return self.kept(("release", str(path), _stamp(path / "card.json")), lambda: Release.load(path))
 
     def kept(self, key: Any, make: Callable[[], T]) -> T:
-        """Return what was made before for a key, or make it; only the last few are kept."""
+        """Return the cached value of a key, or make it; only the last few are kept."""
         with self.lock:
             if key not in self._kept:
                 self._kept[key] = make()
@@ -128,14 +128,14 @@ class Workspace:
             self.job = job.start()
 
     def open(self) -> None:
-        """Start all threads that pages are made in."""
+        """Start all threads that make pages."""
         together = threading.Barrier(_THREADS + 1)
         for _ in range(_THREADS):
             self.pool.submit(together.wait)
         together.wait()
 
     def close(self) -> None:
-        """End what runs: a release that is not being put in its place leaves nothing."""
+        """End running work: a release that is not being put in its place leaves nothing."""
         if self.job is not None:
             self.job.cancel()
             self.job.wait()
@@ -157,7 +157,7 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 
 
 def refuse_database(source: str) -> None:
-    """Refuse to show what is no file of the folder."""
+    """Refuse to show a source that is no file of the folder."""
     if "://" in source:
         raise DataError(
             "The table is in a database: look at it with treetop inspect, and prepare it in an editor. Review, release "
@@ -166,7 +166,7 @@ def refuse_database(source: str) -> None:
 
 
 class Telling(logging.Handler):
-    """Brings what the package logs to the page, and nowhere else: it may tell of private data."""
+    """Sends the package's log messages to the page, and nowhere else: they may contain private data."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The steps of the studio: each shows a page, and does what its form says."""
+"""The steps of the studio: each shows a page, and handles its form."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Done:
-    """What a form has come to."""
+    """The result of a form."""
 
     to: str
-    """The page to go to."""
     said: str = ""
-    """What it says first."""
+    """Its first message."""

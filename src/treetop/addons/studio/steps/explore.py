@@ -28,7 +28,7 @@ DOWNLOADS = {"csv": "counts.csv", "excel": "counts.xlsx"}
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     names = workspace.folder.releases()
     name = entered.get("release") or (names[0] if names else "")
     values: dict[str, Any] = {"releases": names, "release": name, "trouble": None, "table": None, "answer": None}
@@ -58,12 +58,12 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
 
 
 def downloads() -> list[tuple[str, str]]:
-    """List what a release can be downloaded as."""
+    """List the downloads of a release."""
     return [(name, file) for name, file in DOWNLOADS.items() if name in FORMATS]
 
 
 def find_map(workspace: Workspace, name: str) -> str | None:
-    """Return the page of a map, made once and kept in memory; None where it is not known where places are."""
+    """Return the page of a map, made once and kept in memory; None if places have no coordinates."""
     path = workspace.folder.release(name)
 
     def make() -> str | None:
@@ -79,7 +79,7 @@ def find_map(workspace: Workspace, name: str) -> str | None:
 
 
 def download(workspace: Workspace, name: str, to: str, room: Path) -> Path:
-    """Write an export of a release into a room of its own, and return the file."""
+    """Write an export of a release into a temporary folder of its own, and return the file."""
     if to not in DOWNLOADS:
         raise QueryError(f"there is no download {to!r} here: choose one that is listed")
     file = room / DOWNLOADS[to]
@@ -93,7 +93,7 @@ def _levels(release: Release) -> list[str]:
 
 
 def _first(release: Release) -> list[str]:
-    """Return what a table shows first: the finest level that a page can hold, of all attributes."""
+    """Return the first levels of a table: the finest that a page can hold, of all attributes."""
     trees = trees_of(release.where())
     return [
         f"{name}.{trees[name].levels[0 if len(trees[name].levels) > 2 else -1]}"

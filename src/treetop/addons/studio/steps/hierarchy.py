@@ -1,4 +1,4 @@
-"""Step 2: the hierarchy. Public files say which codes there are; the page shows the tree, and what it does not know."""
+"""Step 2: the hierarchy. Public files list the codes; the page shows the tree, and the unknown codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNKNOWN = {
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     plan = workspace.plan()
     own = plan.get("data", "source")
     private = workspace.folder.name_of(plan.path.parent / own) if isinstance(own, str) else None
@@ -57,7 +57,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
 
 
 def act(workspace: Workspace, form: Form) -> Done:
-    """Do what was asked for."""
+    """Handle the page's form."""
     plan = workspace.plan()
     plan.refuse_other_kinds()
     if form.get("do") == "files":
@@ -83,17 +83,17 @@ def _files(plan: PlanText) -> list[str]:
 
 
 def _is_answered(own: Mapping[str, Any]) -> bool:
-    """Whether an attribute says where its codes are listed."""
+    """Whether an attribute names its list of codes."""
     return any(key in own for key in ("hierarchy", "values", "same_as"))
 
 
 def _is_fresh(attributes: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether nobody has said yet where the codes of any attribute are listed."""
+    """Whether no attribute names its list of codes yet."""
     return not any(map(_is_answered, attributes.values()))
 
 
 def _attributes(plan: PlanText, entered: Form) -> list[dict[str, Any]]:
-    """Return the attributes as the plan has them; those without a public list of codes ask for one."""
+    """Return the attributes of the plan; those without a public list of codes ask for one."""
     found = []
     for name, own in plan.get("attributes", default={}).items():
         listed = "\n".join(own.get("values", ()))
@@ -137,7 +137,7 @@ def _hand_over(name: str, attributes: dict[str, dict[str, Any]]) -> None:
 
 
 def _of_hierarchy(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an attribute says of its codes: everything but its column."""
+    """Return the hierarchy settings of an attribute: everything but its column."""
     return {key: item for key, item in own.items() if key != "column"}
 
 
@@ -150,7 +150,7 @@ def _with_values(own: Mapping[str, Any], listed: list[str]) -> dict[str, Any]:
 
 
 def _rewritten(plan: PlanText, attributes: Mapping[str, Mapping[str, Any]], more: Changes | None = None) -> str:
-    """Return the plan's text with other attributes, and with whatever names them in step."""
+    """Return the plan's text with other attributes, and with matching names in its other fields."""
     before: Mapping[str, Any] = plan.get("attributes", default={})
     for name in before:
         if name not in attributes:
@@ -167,7 +167,7 @@ def _rewritten(plan: PlanText, attributes: Mapping[str, Mapping[str, Any]], more
 
 
 def _take(workspace: Workspace, plan: PlanText, form: Form) -> Done:
-    """Compare the table with public files; attributes whose codes are not listed yet take what fits."""
+    """Compare the table with public files; attributes without a list of codes take those that fit."""
     files = tuple(form.all("file"))
     if not files:
         raise PlanFileError("Choose at least one public file with the codes, or drop one into the folder first")
@@ -190,7 +190,7 @@ def _take(workspace: Workspace, plan: PlanText, form: Form) -> Done:
 def _merged(before: Mapping[str, Any], fitting: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the attributes with the lists of codes that fit; one that has a list keeps it.
 
-    A draft of which nothing is answered yet takes columns as the comparison names them, as origin and destination.
+    A draft without any answer takes columns as the comparison names them, as origin and destination.
     """
     columns = {own.get("column", name): name for name, own in fitting.items()}
     names = {own.get("column", name): name for name, own in before.items()}
@@ -215,7 +215,7 @@ def _free_name(column: str, name: str, taken: Mapping[str, Any]) -> str:
 
 
 def _said(inspection: Inspection, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Say what was compared, what was taken, and which rules would make more codes match."""
+    """Yield the compared files, the lists taken, and the rules that would make more codes match."""
     names = {own.get("column", name): name for name, own in after.items()}
     for match in inspection.matches:
         yield f"{match.sentence()}."

@@ -1,4 +1,4 @@
-"""Step 3: who is protected. The questions that have no safe default, in plain words and with what they come to."""
+"""Step 3: the protected unit. The questions that have no safe default, in plain words and with their effect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from treetop.errors import PlanFileError, TreetopError
 UNIT = ("unit",)
 ENTITIES = ("person", "household", "trip", "flight", "patient", "pupil", "record")
 TEN = 10
-"""How many records somebody has in the example."""
+"""Number of records in the example."""
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     plan = workspace.plan()
     if plan.kind is not None:
         file = plan.whole
@@ -74,7 +74,7 @@ def act(workspace: Workspace, form: Form) -> Done:
 
 
 def example(form: dict[str, Any]) -> list[str]:
-    """Say what somebody with ten records gets."""
+    """Return the sentences on somebody with ten records."""
     entity, text = str(form["entity"] or "person").strip(), str(form["contributions"])
     most = int(text) if text.isdecimal() and int(text) else 1
     records = "1 record" if most == 1 else f"{most:,} records"

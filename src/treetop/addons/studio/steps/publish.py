@@ -15,7 +15,7 @@ from treetop.release.folder import PLACES
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     names = workspace.folder.releases()
     name = entered.get("release") if entered.get("release") in names else "".join(names[:1])
     return {

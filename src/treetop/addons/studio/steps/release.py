@@ -1,4 +1,4 @@
-"""Step 6: release. It runs in the background, once, charged to a ledger; the page shows how far it has come."""
+"""Step 6: release. It runs in the background, once, charged to a ledger; the page shows its progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAGES = {"starting": "Getting ready", "reading": "Reading the table", "measurin
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     values: dict[str, Any] = {
         "job": workspace.job,
         "open": None,
@@ -62,7 +62,7 @@ def act(workspace: Workspace, form: Form) -> Done:
 
 
 def progress(job: Job) -> dict[str, Any]:
-    """Return how far a release has come, as plain values."""
+    """Return the progress of a release, as plain values."""
     stage = STAGES.get(job.stage, job.stage[:1].upper() + job.stage[1:])
     if job.cancelling:
         stage = "Stopping"

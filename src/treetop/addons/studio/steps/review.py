@@ -1,4 +1,4 @@
-"""Step 5: review. The plan as a page to read, what changed since an earlier one, and a second person's word."""
+"""Step 5: review. The plan as a page to read, the changes since an earlier one, and a second person's review."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from treetop.release.folder import PLAN
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     plan = workspace.plan()
     values: dict[str, Any] = {"open": None, "summary": None, "toml": plan.text, "earlier": _earlier(workspace)}
     values |= {"against": entered.get("against"), "differences": None, "reviews": [], **ledgers(workspace)}
@@ -61,7 +61,7 @@ def act(workspace: Workspace, form: Form) -> Done:
 
 
 def ledgers(workspace: Workspace) -> dict[str, Any]:
-    """Return what the page says about ledgers and their budgets."""
+    """Return the values of the page on ledgers and their budgets."""
     told: dict[str, Any] = {"ledgers": workspace.ledgers(), "ledger": None, "balances": [], "ledger_trouble": None}
     told["new_ledger"] = free(workspace.folder, "budget", LEDGERS[0])
     try:
@@ -86,7 +86,7 @@ def ledgers(workspace: Workspace) -> dict[str, Any]:
 
 
 def workspace_ledger(workspace: Workspace) -> Ledger:
-    """Return the ledger, which must be there."""
+    """Return the ledger; refuse if there is none."""
     ledger = workspace.ledger()
     if ledger is None:
         raise LedgerError("There is no ledger yet: make one, or choose one, and then go on")
@@ -109,7 +109,7 @@ def make_ledger(workspace: Workspace, form: Form, to: str) -> Done:
 
 
 def _earlier(workspace: Workspace) -> list[str]:
-    """List what the plan can be compared with: other plan files, and those of releases."""
+    """List plans to compare with: other plan files, and those of releases."""
     plans = [one.name for one in workspace.folder.files(PLANS) if one.name != workspace.plan_name]
     return plans + [f"{name}/{PLAN}" for name in workspace.folder.releases()]
 
@@ -129,5 +129,5 @@ def _guarantee(summary: dict[str, Any]) -> str:
 
 
 def plain_float(value: float) -> str:
-    """Write a small number as people do."""
+    """Write a small number without an exponent."""
     return plain(Fraction(repr(value)))

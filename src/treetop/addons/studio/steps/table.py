@@ -1,4 +1,4 @@
-"""Step 1: the table. It is chosen or dropped, looked at, and prepared by rules that go into the plan."""
+"""Step 1: the table. It is chosen or dropped, inspected, and prepared by rules that go into the plan."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from treetop.plan.file.edit import Changes
 
 DATA = ("data",)
 READING = ("sheet", "delimiter", "encoding")
-"""How a file is read, where that is not seen by itself."""
+"""Options for reading a file, if they cannot be detected."""
 _LISTS = re.compile(r"[,\n]")
 _HEADERS: Mapping[str, bool | None] = {"auto": None, "yes": True, "no": False}
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     plan = workspace.plan() if workspace.has_plan else None
     chosen = entered if entered.get("do") == "choose" else Form()
     values: dict[str, Any] = {
@@ -56,7 +56,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
 
 
 def act(workspace: Workspace, form: Form) -> Done:
-    """Do what was asked for."""
+    """Handle the page's form."""
     if form.get("do") == "choose":
         return _choose(workspace, form)
     plan = workspace.plan()
@@ -91,7 +91,7 @@ def _names(form: Form) -> list[str]:
 
 
 def raw(workspace: Workspace, plan: PlanText) -> Source:
-    """Return the private table as it is, before anything is prepared."""
+    """Return the private table before any preparation."""
     data = plan.get("data", default={})
     if plan.kind is not None and not isinstance(data.get("source"), str):
         raise DataError(f"This plan counts {plan.kind}: its tables are read when it is released")
@@ -105,7 +105,7 @@ def raw(workspace: Workspace, plan: PlanText) -> Source:
 
 
 def _found(inspection: Inspection, plan: PlanText) -> dict[str, Any]:
-    """Return what inspecting has found, in words."""
+    """Return the findings of an inspection, in words."""
     told = [f"Columns that nest: {' > '.join(chain)}." for chain in inspection.chains]
     told += [f"{name} names the codes of {code}." for name, code in inspection.names.items()]
     told += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
@@ -117,7 +117,7 @@ def _found(inspection: Inspection, plan: PlanText) -> dict[str, Any]:
 
 
 def _form(plan: PlanText, inspection: Inspection, entered: Form) -> dict[str, Any]:
-    """Return what the form of preparing holds: what was typed, or what the plan says."""
+    """Return the values of the preparation form: those entered, or those of the plan."""
     data = plan.get("data", default={})
     trim = data.get("trim", ())
     names = [column.name for column in inspection.columns]
@@ -148,7 +148,7 @@ def _form(plan: PlanText, inspection: Inspection, entered: Form) -> dict[str, An
 
 
 def _stated_texts(plan: PlanText) -> dict[str, str]:
-    """Return what the plan says of preparing, as the form has it."""
+    """Return the plan's preparation as values of the form."""
     data = plan.get("data", default={})
     return {
         "missing": ", ".join(data.get("missing", ())),
@@ -162,7 +162,7 @@ def _stated_texts(plan: PlanText) -> dict[str, str]:
 
 
 def _pairs(values: Mapping[str, Any], between: str = ", ") -> str:
-    """Write values by column, one column a line."""
+    """Write values by column, one column per line."""
     return "\n".join(
         f"{column} = {between.join([given] if isinstance(given, str) else list(given))}"
         for column, given in values.items()
@@ -180,7 +180,7 @@ def _read_pairs(text: str, what: str) -> dict[str, list[str]]:
 
 
 def _stated_reading(plan: PlanText) -> dict[str, str]:
-    """Return how the plan says that the file itself is read, as the form has it."""
+    """Return the plan's options for reading the file, as values of the form."""
     data = plan.get("data", default={})
     named = data.get("names", ())
     header = next((key for key, value in _HEADERS.items() if data.get("header") is value), "auto")
@@ -192,7 +192,7 @@ def _stated_reading(plan: PlanText) -> dict[str, str]:
 
 
 def _reading(form: Form) -> dict[tuple[tuple[str, ...], str], Any]:
-    """Return how the file itself is read."""
+    """Return the options for reading the file."""
     header = form.get("header", "auto")
     return {
         (DATA, "header"): _HEADERS.get(header),
@@ -202,7 +202,7 @@ def _reading(form: Form) -> dict[tuple[tuple[str, ...], str], Any]:
 
 
 def changes_of(form: Form, plan: PlanText) -> Changes:
-    """Return what the form of preparing changes in a plan; columns that get other names do so everywhere."""
+    """Return the changes of the preparation form to a plan; renamed columns are renamed everywhere."""
     renamed = _renamed(form, plan)
 
     def new(column: str) -> str:
@@ -262,7 +262,7 @@ def changes_of(form: Form, plan: PlanText) -> Changes:
 
 
 def _renamed(form: Form, plan: PlanText) -> dict[str, str]:
-    """Return which columns get other names: those of a file without a line of names are ours to give."""
+    """Return the columns with new names: those of a file without a line of names can be named freely."""
     before, after = plan.get("data", "names", default=form.all("column")), _names(form)
     if not after or len(before) != len(after):
         return {}
@@ -270,7 +270,7 @@ def _renamed(form: Form, plan: PlanText) -> dict[str, str]:
 
 
 def matched(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
-    """Count which codes match, with the table prepared as the plan says, or as the form does."""
+    """Count the matching codes, with the table prepared by the plan, or by the form."""
     try:
         if entered:
             plan = plan.with_text(plan.changed(changes_of(entered, plan)))
