@@ -42,31 +42,33 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_advice_is_what_the_command_tells_and_can_be_published(desk: Path) -> None:
-    advice = tt.advise("plan.toml", ["town=20"], epsilons=[2, 0.5], twin="last-year.csv", runs=2, write="chosen.toml")
-    told = json.loads(said(["plan", "plan.toml", "--target", "town=20", "--epsilon-grid", "0.5,2", "--json"], desk).out)
-    assert advice.answer is not None and advice.answer.to_dict()["loss"] == told["answer"]["loss"]
-    assert [row.epsilon for row in advice.grid] == [row["epsilon"] for row in told["grid"]]
-    assert advice.trials is not None and list(advice.grid_trials) == [0.5, 2] and advice.guarded
-    assert advice.files == (Path("chosen.toml"),)
-    assert tt.read_plan("chosen.toml").plan.digest == advice.plan.digest
-    done = tt.publish(advice.plan, "trips.csv", "out", tt.RunOptions(columns={"place": "home"}, testing_key=bytes(32)))
+    answer = tt.loss_for("plan.toml", ["town=20"])
+    told = json.loads(said(["plan", "plan.toml", "--target", "town=20", "--json"], desk).out)
+    assert answer["loss"] == told["answer"]["loss"]
+    trials = tt.try_out("plan.toml", "last-year.csv", runs=2)
+    assert trials.table.column_names[:2] == ["level", "name"] and trials["runs"] == 2
+    told = json.loads(said(["plan", "plan.toml", "--twin", "last-year.csv", "--runs", "2", "--json"], desk).out)
+    assert told["trials"] == json.loads(json.dumps(trials.to_dict()))
+    assert tt.outlook("plan.toml", 300)["total"] == 300
+    done = tt.publish(answer.plan, "trips.csv", "out", tt.RunOptions(columns={"place": "home"}, testing_key=bytes(32)))
     assert done.release.total == 300
 
 
 def test_advice_by_a_prior_weighs_every_level_of_a_short_name(desk: Path) -> None:
-    advice = tt.advise("plan.toml", prior="last-year.csv", prior_source="last year", weights={"town": 9})
-    even = tt.advise("plan.toml", prior="last-year.csv", prior_source="last year")
-    assert advice.forecast is not None and even.forecast is not None
-    assert advice.forecast.rows[-1].share > even.forecast.rows[-1].share
+    heavy, even = (
+        tt.split_for("plan.toml", "last-year.csv", prior_source="last year", weights=weights)
+        for weights in ({"town": 9}, None)
+    )
+    assert heavy.column("share")[-1] > even.column("share")[-1]
 
 
 def test_advice_that_makes_no_sense_is_refused(desk: Path) -> None:
-    with pytest.raises(PlanError, match="ask for targets"):
-        tt.advise("plan.toml")
     with pytest.raises(LossError, match="a pure loss has no delta"):
-        tt.advise("plan.toml", ["town=20"], pure=True, delta=1e-8)
+        tt.loss_for("plan.toml", ["town=20"], pure=True, delta=1e-8)
     with pytest.raises(PlanError, match="say where last-year.csv is from"):
-        tt.advise("plan.toml", prior="last-year.csv")
+        tt.split_for("plan.toml", "last-year.csv")
+    with pytest.raises(PlanError, match="only a plan file says how"):
+        tt.try_out(tt.read_plan("plan.toml").plan, "last-year.csv")
 
 
 def test_a_plan_is_summed_up_as_the_command_does(desk: Path) -> None:

@@ -65,7 +65,6 @@ FOREIGN = {"--conf", "--protocol"}
 NAMING_FLAGS = {
     "plan",
     "card",
-    "advice",
 }
 """Packages that still name flags of the command line. A message names arguments, in backticks (see `errors`)."""
 

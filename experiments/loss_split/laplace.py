@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treetop.advice.expected import ErrorLaw, Floats, as_counts
+from treetop.advice.error_laws import ErrorLaw, Floats, as_counts
 
 
 @dataclass(frozen=True)

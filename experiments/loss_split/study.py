@@ -23,10 +23,11 @@ from experiments.loss_split.measure import (
     uniform,
 )
 from experiments.loss_split.trees import Population, Tree
+from treetop.advice.error_laws import Allocation, least_error, least_loss, total_error
 from treetop.advice.prior import Prior
-from treetop.advice.refine import refine_split
-from treetop.advice.simulate import squared_errors
-from treetop.advice.split_for import Allocation, least_error, least_loss, optimal_split, total_error
+from treetop.advice.refinement import refine_split
+from treetop.advice.splits import optimal_split
+from treetop.advice.trials import squared_errors
 
 Way: TypeAlias = Literal["uniform", "optimal"]
 WAYS: tuple[Way, ...] = ("uniform", "optimal")
@@ -145,7 +146,7 @@ def tuned(tree: Tree, runs: int) -> dict[str, float]:
     spine, twin = _public(tree.truth)
     known, prior = _public(tree.prior)
     splits: dict[str, Mapping[str, object]] = {
-        objective: optimal_split(known, PERSON, LOSS, prior, objective=objective)  # type: ignore[arg-type]
+        objective: optimal_split(tt.Plan(known, PERSON, LOSS), prior, objective=objective)  # type: ignore[arg-type]
         for objective in TUNED[:2]
     }
     start = tt.Plan(known, PERSON, LOSS, split=splits[TUNED[0]], repair="euclidean", margins="none")  # type: ignore[arg-type]

@@ -18,8 +18,8 @@ from experiments.kit import cases, runs
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept
 from treetop.addons.lab.mechanisms.mechanism import paper_loss
+from treetop.advice import design
 from treetop.advice.coverage import Coverage, measure_coverage
-from treetop.advice.design import design
 from treetop.counts.counts import Counts, pack
 from treetop.domain.marginal import title_of
 from treetop.measure.questions import leaves_of
@@ -66,7 +66,7 @@ class Variant:
         if not self.advised:
             return plan
         advice = design(plan, total=table.truth.total)
-        assert not advice.skipped and isinstance(advice.plan, tt.Plan), "all tables are told by the same depths"
+        assert not advice["skipped"] and isinstance(advice.plan, tt.Plan), "all tables are told by the same depths"
         return advice.plan
 
 

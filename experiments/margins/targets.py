@@ -12,7 +12,7 @@ import treetop as tt
 from experiments.kit.compared import Compared, Verdict, ratio_of
 from experiments.kit.tables import number, percent
 from experiments.margins.measure import ADVISED, BEFORE, DENSE, EACH, MANY_CODES, Depths, Study, Truth, Variant
-from treetop.advice.design import cell_sums
+from treetop.advice.trials import cell_sums
 
 EPSILON = 1.0
 

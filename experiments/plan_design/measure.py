@@ -11,10 +11,12 @@ import numpy as np
 import treetop as tt
 from experiments.kit.cases import TRIP, Table, commuters_in_counties, flights, hawaii, made_up, new_york, slovenia
 from experiments.kit.runs import Kept
-from treetop.advice.design import cell_sums, design, read_cares, table_errors
+from treetop.advice import design
+from treetop.advice.designs import read_objectives
 from treetop.advice.expected import Depths, Expected, Tables, expected_errors
-from treetop.advice.outlook import Verdict, outlook
+from treetop.advice.outlooks import Verdict, outlook
 from treetop.advice.prior import Prior
+from treetop.advice.trials import cell_sums, table_errors
 from treetop.measure.questions import leaves_of
 
 EPSILON = 1.0
@@ -132,7 +134,7 @@ def study(table: Table, runs: int, kept: Kept | None = None) -> Study:
         return float(np.count_nonzero(sums >= LARGE * one.deviation)) / one.nodes
 
     for way, plan in plans(table):
-        wanted = [care.table for care in read_cares(table.spine)]
+        wanted = [one.table for one in read_objectives(table.spine)]
         measured = keep.run(
             list[float],
             f"plan_design {table.name} {way} {runs}",
@@ -159,7 +161,7 @@ def plans(table: Table, epsilon: float = EPSILON) -> Iterator[tuple[str, tt.Plan
     loss = tt.Loss(epsilon=epsilon, delta=DELTA)
     with_margins = tt.Plan(table.spine, TRIP, loss, margins="each", confidence=None)
     advised = design(with_margins)
-    assert not advised.skipped, "all tables are told by the same depths"
+    assert not advised["skipped"], "all tables are told by the same depths"
     yield WAYS[0], tt.Plan(table.spine, TRIP, loss, margins="none", confidence=None)
     yield WAYS[1], with_margins
     assert isinstance(advised.plan, tt.Plan)
@@ -176,6 +178,6 @@ def _worths(table: Table, twin: Prior, count: np.ndarray, keep: Kept) -> Iterato
             f"plan_design worth {table.name} {epsilon:g}",
             lambda plan=plan: table_errors(plan, twin, [finest], runs=1, threads=1),  # type: ignore[misc]
         )
-        crowded = float(count[count >= told.needed].sum()) / table.truth.total
+        crowded = float(count[count >= told["needed"]].sum()) / table.truth.total
         relative = error * table.spine.leaves / table.truth.total
-        yield Worth(epsilon, told.verdict, told.needed, crowded, relative)
+        yield Worth(epsilon, told["verdict"], told["needed"], crowded, relative)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treetop.addons.lab.compare import compare_mechanisms, compare_with_truth
-    from treetop.advice.advise import advise
+    from treetop.advice import design, loss_for, outlook, split_for, try_out
     from treetop.advice.first_look import first_look
     from treetop.checking.check import Verdict, check
     from treetop.counts.counts import Counts
@@ -76,20 +76,22 @@ _HOME = {
     "TreetopError": "treetop.errors",
     "Unit": "treetop.privacy",
     "Verdict": "treetop.checking.check",
-    "advise": "treetop.advice.advise",
     "ask": "treetop.publishing.ask",
     "check": "treetop.checking.check",
     "compare_mechanisms": "treetop.addons.lab.compare",
     "compare_with_truth": "treetop.addons.lab.compare",
     "degree_plan": "treetop.plan.graphs.degrees",
+    "design": "treetop.advice",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
     "first_look": "treetop.advice.first_look",
     "group_plan": "treetop.plan.groups.planned",
     "inspect_table": "treetop.inspection",
     "joint_fit": "treetop.release.estimates.joint",
+    "loss_for": "treetop.advice",
     "level_differences": "treetop.release.estimates.table",
     "make_release": "treetop.publishing.publish",
+    "outlook": "treetop.advice",
     "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.plan.file",
@@ -101,6 +103,8 @@ _HOME = {
     "register_relation": "treetop.privacy.relation",
     "register_repair": "treetop.repair",
     "reestimate": "treetop.release.release",
+    "split_for": "treetop.advice",
+    "try_out": "treetop.advice",
 }
 
 __all__ = [
@@ -132,12 +136,12 @@ __all__ = [
     "TreetopError",
     "Unit",
     "Verdict",
-    "advise",
     "ask",
     "check",
     "compare_mechanisms",
     "compare_with_truth",
     "degree_plan",
+    "design",
     "draft_plan",
     "export",
     "first_look",
@@ -145,7 +149,9 @@ __all__ = [
     "inspect_table",
     "joint_fit",
     "level_differences",
+    "loss_for",
     "make_release",
+    "outlook",
     "plan_summary",
     "publish",
     "read_plan",
@@ -157,6 +163,8 @@ __all__ = [
     "register_law",
     "register_relation",
     "register_repair",
+    "split_for",
+    "try_out",
 ]
 
 

@@ -111,10 +111,13 @@ def test_a_plan_with_exact_accounting_is_designed_too(plan: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--care", "leaves"], "--care says what --advise is for"),
-        (["--advise", "--target", "town=20"], "without --target and --epsilon-grid"),
-        (["--advise", "--epsilon-grid", "1,2"], "without --target and --epsilon-grid"),
-        (["--advise", "--prior", "a.csv", "--prior-source", "b", "--weight", "town=2"], "by --care, not by --weight"),
+        (["--care", "leaves"], "--care needs --advise"),
+        (["--advise", "--target", "town=20"], "give --advise or --target, not both"),
+        (["--advise", "--epsilon-grid", "1,2"], "give --advise or --epsilon-grid, not both"),
+        (
+            ["--advise", "--prior", "a.csv", "--prior-source", "b", "--weight", "town=2"],
+            "give --advise or --weight, not both",
+        ),
         (["--advise", "--prior", "a.csv", "--twin", "b.csv"], "give --twin or --prior"),
         (["--advise", "--care", "villages"], "there is no attribute 'villages'"),
         (["--advise", "--total", "0"], "about how many records there are"),

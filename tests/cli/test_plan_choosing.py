@@ -18,8 +18,8 @@ import pytest
 
 import treetop as tt
 from treetop import cli, read_plan
+from treetop.advice.losses import PROMISE
 from treetop.advice.public import read_twin
-from treetop.advice.targets import PROMISE
 from treetop.errors import IncompletePlan
 
 PLAN = """
@@ -217,17 +217,25 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--epsilon-grid", "1,two"], 2, "with commas between them"),
         (["--epsilon-grid", "0,1"], 2, "positive numbers"),
         (["--epsilon-grid", "1", "--confidence", "95"], 2, "between 0 and 1"),
-        (["--delta", "1e-9"], 2, "for --target, --squared-error or a grid"),
-        (["--write", "x.toml"], 2, "ask with --target, --prior or --advise"),
-        (["--twin-source", "x"], 2, "about a --twin"),
+        (["--delta", "1e-9"], 2, "--delta needs --target or --squared-error or --epsilon-grid or --plot"),
+        (["--write", "x.toml"], 2, "--write needs --target or --prior or --advise"),
+        (["--twin-source", "x"], 2, "--twin-source needs --twin"),
         (["--prior", "twin.csv"], 2, "say where twin.csv is from"),
-        (["--weight", "town=2"], 2, "about a --prior"),
-        (["--squared-error", "9", "--target", "town=20"], 2, "are about a --prior"),
-        (["--refine", "--twin", "twin.csv"], 2, "are about a --prior"),
-        (["--prior", "twin.csv", "--shares", "town"], 2, "--shares says what --refine judges"),
-        (["--prior", "twin.csv", "--refine", "--weight", "town=2", "--shares", "town"], 2, "without --weight"),
+        (["--weight", "town=2"], 2, "--weight needs --prior"),
+        (["--squared-error", "9", "--target", "town=20"], 2, "--squared-error needs --prior"),
+        (["--refine", "--twin", "twin.csv"], 2, "--refine needs --prior"),
+        (["--prior", "twin.csv", "--shares", "town"], 2, "--shares needs --refine"),
+        (
+            ["--prior", "twin.csv", "--refine", "--weight", "town=2", "--shares", "town"],
+            2,
+            "--shares or --weight",
+        ),
         (["--prior", "twin.csv", "--prior-source", "x", "--refine", "--shares", "town"], 2, "each by its full name"),
-        (["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"], 2, "about measurements"),
+        (
+            ["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"],
+            2,
+            "--objective consistent",
+        ),
         (["--prior", "twin.csv", "--prior-source", "x", "--squared-error", "0"], 2, "give a positive number"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "towm=2"], 2, "there is no level 'towm'"),

@@ -9,8 +9,8 @@ import pytest
 
 import treetop as tt
 from tests import everyday
-from treetop.advice.advise import at_epsilon, epsilon_for, margin_of
-from treetop.advice.made_up import made_up, try_out
+from treetop.advice.losses import at_epsilon, epsilon_for, margin_of
+from treetop.advice.made_up import made_up, release_made_up
 from treetop.errors import LossError, PlanError
 
 
@@ -39,14 +39,14 @@ def test_a_twin_is_made_of_the_hierarchies_alone_and_shows_more_noise_at_a_small
     assert twin.total == 20_000 and (twin.leaves == made_up(plan.spine, 20_000).leaves).all()
     off = {}
     for epsilon in (0.05, 5):
-        rows = try_out(at_epsilon(plan, epsilon), twin).rows(25)
+        rows = release_made_up(at_epsilon(plan, epsilon), twin).rows(25)
         assert [row.made_up for row in rows] == sorted((row.made_up for row in rows), reverse=True)
         off[epsilon] = sum(abs(row.released - row.made_up) for row in rows)
         assert all(row.lower <= row.upper for row in rows if row.lower is not None and row.upper is not None)
     assert off[0.05] > 10 * off[5]
-    (first, *_) = try_out(plan, twin, "destination.region").rows()
+    (first, *_) = release_made_up(plan, twin, "destination.region").rows()
     assert first.codes[0] in ("N", "S")
     enforced = replace(plan, unit=tt.Unit("person", 2, "replace", id="id"))
-    assert len(try_out(enforced, twin).rows(3)) == 3
+    assert len(release_made_up(enforced, twin).rows(3)) == 3
     with pytest.raises(PlanError, match="made-up table"):
         made_up(plan.spine, 0)

@@ -8,7 +8,7 @@ import pytest
 
 import treetop as tt
 from treetop.advice.prior import Prior
-from treetop.advice.refine import Shares, _astray, refine_split, share_errors
+from treetop.advice.refinement import Shares, refine_split, share_errors, squared_share_error
 from treetop.errors import PlanError
 
 PERSON = tt.Unit("person", neighbours="add-remove")
@@ -34,11 +34,11 @@ def test_shares_are_of_what_is_inside_an_area_or_of_all(spine: tt.Spine) -> None
     twin = tt.Counts.from_leaves(spine, [np.array([0, 1, 5, 7])], np.array([30, 10, 5, 5]))
     nodes, count = [np.array([0, 2, 12], np.int32)], np.array([10, 10, 99])
     # The first area is 3/4 and 1/4, released 1/2, 0 and 1/2; the second is released empty; the third has no shares.
-    assert _astray(spine, twin, nodes, count, 1, 2) == pytest.approx(1 / 16 + 1 / 16 + 1 / 4 + 2 / 4)
+    assert squared_share_error(spine, twin, nodes, count, 1, 2) == pytest.approx(1 / 16 + 1 / 16 + 1 / 4 + 2 / 4)
     # In all, areas have 40/50 and 10/50, released 20/119 and 0, and 99/119 where there is nothing.
     expected = (20 / 119 - 0.8) ** 2 + 0.2**2 + (99 / 119) ** 2
-    assert _astray(spine, twin, nodes, count, 0, 1) == pytest.approx(expected)
-    assert _astray(spine, twin, [np.array([0, 1, 5, 7], np.int32)], np.array([3, 1, 8, 8]), 1, 2) == 0
+    assert squared_share_error(spine, twin, nodes, count, 0, 1) == pytest.approx(expected)
+    assert squared_share_error(spine, twin, [np.array([0, 1, 5, 7], np.int32)], np.array([3, 1, 8, 8]), 1, 2) == 0
 
 
 def test_more_loss_leaves_less_astray_and_the_same_seed_the_same(spine: tt.Spine, prior: Prior) -> None:

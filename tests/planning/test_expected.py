@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.advice.design import mean_error
 from treetop.advice.expected import Depths, ErrorModel, Tables, expected_errors, margins_not_kept
+from treetop.advice.trials import mean_error
 from treetop.errors import PlanError
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key

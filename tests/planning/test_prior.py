@@ -16,9 +16,9 @@ import pytest
 
 import treetop as tt
 from treetop import Source
+from treetop.advice import try_out
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.prior import Prior, refuse_private
-from treetop.advice.simulate import simulate
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior, Refusal
@@ -50,8 +50,6 @@ def test_a_public_table_tells_how_many_nodes_of_which_size_a_descent_measures(
         level = prior.level(name)
         sizes, nodes = np.unique(counts, return_counts=True)
         assert level.counts.tolist() == sizes.tolist() and level.nodes.tolist() == nodes.tolist()
-    everywhere = prior.level("place.county").everywhere()
-    assert everywhere.measured == 2 * 29 and everywhere.counts[0] == 0
     assert (prior.kind, prior.source, prior.spine.digest) == ("public table", SOURCE, spine.digest)
 
 
@@ -150,22 +148,6 @@ def test_a_prior_without_a_source_is_refused(spine: tt.Spine, people: pa.Table, 
         Prior.from_synthetic(people, spine, made=source)
 
 
-def test_a_sketch_says_how_many_nodes_of_which_size_there_are(spine: tt.Spine) -> None:
-    sizes = {"place.state": {0: 1, 1000: 4}, "sex": {500: 8}, "place.county": {0: 20, 100: 38}}
-    prior = Prior.from_sketch(spine, sizes, source="a guess")
-    assert prior.level("total").counts.tolist() == [4000]
-    assert prior.level("place.county").nodes.tolist() == [20, 38]
-    assert prior.twin is None
-    with pytest.raises(PlanError, match="leaves out sex"):
-        Prior.from_sketch(spine, {"place.state": {1: 1}, "place.county": {1: 1}}, source="a guess")
-    with pytest.raises(PlanError, match="more nodes than the 5"):
-        Prior.from_sketch(spine, {**sizes, "place.state": {1: 6}}, source="a guess")
-    with pytest.raises(PlanError, match="did you mean 'place.state'"):
-        Prior.from_sketch(spine, {**sizes, "place.stat": {1: 6}}, source="a guess")
-    with pytest.raises(PlanError, match="whole numbers"):
-        Prior.from_sketch(spine, {**sizes, "sex": {-1: 6}}, source="a guess")
-
-
 def test_a_prior_serves_its_own_spine_only(spine: tt.Spine, people: pa.Table) -> None:
     prior = Prior.from_synthetic(people, spine, made="drawn at random")
     prior.fits(spine)
@@ -218,7 +200,7 @@ def test_a_table_with_the_records_of_the_private_one_is_refused_whatever_it_is(
 def test_trials_and_coverage_take_no_twin_with_the_private_records(spine: tt.Spine, people: pa.Table) -> None:
     plan = tt.Plan(spine, tt.Unit("person", neighbours="add-remove"), tt.Loss(rho=1))
     prior, counts = Prior.from_public_table(people, spine, source=SOURCE), tt.read_true_counts(plan, people)
-    for use in (simulate, twin_coverage):
+    for use in (try_out, twin_coverage):
         with pytest.raises(PrivatePrior, match="the twin has the same records"):
             use(plan, prior, runs=1, private=counts)
         use(plan, prior, runs=1, private=tt.read_true_counts(plan, people.slice(1)))

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from experiments.loss_split.laplace import LaplaceErrors
-from treetop.advice.expected import DiscreteGaussianErrors, DiscreteLaplaceErrors, ErrorLaw, GaussianErrors
-from treetop.advice.split_for import Term, falling_root, least_error, least_loss, total_error
+from treetop.advice.error_laws import (
+    DiscreteGaussianErrors,
+    DiscreteLaplaceErrors,
+    ErrorLaw,
+    GaussianErrors,
+    Term,
+    falling_root,
+    least_error,
+    least_loss,
+    total_error,
+)
 from treetop.errors import LossError
 
 KINDS = [LaplaceErrors, DiscreteLaplaceErrors, GaussianErrors, DiscreteGaussianErrors]

@@ -11,17 +11,11 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop.advice.error_laws import least_error, total_error
 from treetop.advice.prior import Prior
-from treetop.advice.split_for import (
-    least_error,
-    optimal_split,
-    public_coefficients,
-    reached_coefficients,
-    terms_of,
-    total_error,
-)
+from treetop.advice.splits import SplitObjective, optimal_split, reached_coefficients, terms_of
 from treetop.errors import LossError, PlanError
-from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split
+from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split, split_by_nodes
 
 PERSON = tt.Unit("person", neighbours="add-remove")
 GAUSS, LAPLACE = tt.Loss(epsilon=1, delta=1e-8), tt.Loss(epsilon=1)
@@ -51,22 +45,21 @@ def test_presets_are_geometric(spine: tt.Spine, trip: tt.Unit) -> None:
 
 
 @pytest.mark.parametrize("loss", [GAUSS, LAPLACE, tt.Loss(rho=0.1)])
-@pytest.mark.parametrize("options", [{}, {"objective": "consistent"}, {"nodes": "public"}])
+@pytest.mark.parametrize("objective", ["separate", "consistent"])
 def test_every_split_is_one_that_a_plan_takes(
-    spine: tt.Spine, prior: Prior, loss: tt.Loss, options: dict[str, Any]
+    spine: tt.Spine, prior: Prior, loss: tt.Loss, objective: SplitObjective
 ) -> None:
-    for given in (prior, None):
-        split = optimal_split(spine, PERSON, loss, given, **options)
-        plan = tt.Plan(spine, PERSON, loss, split=split)
-        assert plan.spent == plan.budget >= loss.budget
-        assert sum(split.values()) == pytest.approx(1, abs=1e-5)
+    split = optimal_split(tt.Plan(spine, PERSON, loss), prior, objective=objective)
+    plan = tt.Plan(spine, PERSON, loss, split=split)
+    assert plan.spent == plan.budget >= loss.budget
+    assert sum(split.values()) == pytest.approx(1, abs=1e-5)
 
 
 def test_without_a_prior_the_number_of_nodes_decides(spine: tt.Spine) -> None:
     unit = tt.Unit("person", contributions=3, neighbours="replace", per_node={"place.county": 1})
     nodes = {"total": 1, "place.state": 5, "sex": 10, "place.county": 58}
     for loss, power in ((GAUSS, 1 / 2), (LAPLACE, 1 / 3)):
-        split = optimal_split(spine, unit, loss, weights={"sex": 4})
+        split = split_by_nodes(spine, unit, loss, "error", (), dict.fromkeys(nodes, 1.0) | {"sex": 4.0})
         for name, size in nodes.items():
             change = unit.sensitivity(name)
             square = change.l1**2 if loss is LAPLACE else change.l2_squared
@@ -81,37 +74,29 @@ def test_the_best_split_is_the_answer_of_the_program(spine: tt.Spine, prior: Pri
     for loss in (GAUSS, LAPLACE):
         terms = [term for term in terms_of(PERSON, loss, prior, {}, names) if term is not None]
         budget = float(loss.budget)
-        split = optimal_split(spine, PERSON, loss, prior)
+        split = optimal_split(tt.Plan(spine, PERSON, loss), prior)
         error = total_error(terms, [budget * float(split[name]) for name in names])
         assert error == pytest.approx(least_error(terms, budget).error, rel=1e-4)
         assert error < total_error(terms, [budget / len(names)] * len(names))
 
 
 def test_a_level_whose_errors_weigh_nothing_is_given_little(spine: tt.Spine, prior: Prior) -> None:
-    split = optimal_split(spine, PERSON, GAUSS, prior, {"sex": 0, "total": 0})
+    plan = tt.Plan(spine, PERSON, GAUSS)
+    split = optimal_split(plan, prior, {"sex": 0, "total": 0})
     assert float(split["sex"]) == float(split["total"]) == SMALLEST_SHARE
     # After consistency its errors are passed on to the counties, which do weigh.
-    assert optimal_split(spine, PERSON, GAUSS, prior, {"sex": 0}, objective="consistent")["sex"] > 0.01
+    assert optimal_split(plan, prior, {"sex": 0}, objective="consistent")["sex"] > 0.01
     with pytest.raises(LossError, match="no level has a weight"):
-        optimal_split(spine, PERSON, GAUSS, prior, dict.fromkeys(["total", "place.state", "sex", "place.county"], 0))
-
-
-def test_a_sketch_gives_a_split(spine: tt.Spine) -> None:
-    sizes = {"place.state": {1000: 4}, "sex": {500: 8}, "place.county": {0: 20, 100: 38}}
-    prior = Prior.from_sketch(spine, sizes, source="a guess")
-    shares = list(optimal_split(spine, PERSON, LAPLACE, prior).values())
-    assert shares == sorted(shares)
-    with pytest.raises(LossError, match="a sketch does not say"):
-        optimal_split(spine, PERSON, LAPLACE, prior, objective="consistent")
+        optimal_split(plan, prior, dict.fromkeys(["total", "place.state", "sex", "place.county"], 0))
 
 
 def test_wrong_weights_and_priors_are_refused(spine: tt.Spine, prior: Prior) -> None:
     with pytest.raises(LossError, match="did you mean 'sex'"):
-        optimal_split(spine, PERSON, GAUSS, prior, {"sexx": 1})
+        optimal_split(tt.Plan(spine, PERSON, GAUSS), prior, {"sexx": 1})
     with pytest.raises(LossError, match="zero or a positive"):
-        optimal_split(spine, PERSON, GAUSS, prior, {"sex": -1})
+        optimal_split(tt.Plan(spine, PERSON, GAUSS), prior, {"sex": -1})
     with pytest.raises(PlanError, match="another spine"):
-        optimal_split(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), PERSON, GAUSS, prior)
+        optimal_split(tt.Plan(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), PERSON, GAUSS), prior)
 
 
 def _uneven() -> tt.Spine:
@@ -145,30 +130,28 @@ def _by_noise(spine: tt.Spine, sigma: list[float], weights: list[float], runs: i
     return float(total)
 
 
+def _full(spine: tt.Spine) -> Prior:
+    """Return a table with a record in every leaf."""
+    leaves = [(place, sex) for place in spine.trees[0].codes[-1].to_pylist() for sex in "fmx"]
+    table = pa.table({"place": [place for place, _ in leaves], "sex": [sex for _, sex in leaves]})
+    return Prior.from_synthetic(table, spine, made="one of each")
+
+
 def test_the_closed_form_is_the_error_of_a_consistent_release() -> None:
     spine = _uneven()
     sigma, weights = [3.0, 1.0, 2.0, 1.5, 0.5], [1.0, 2.0, 0.5, 0.0, 3.0]
-    predicted = float(public_coefficients(spine, weights) @ np.square(sigma))
+    twin = _full(spine).twin
+    assert twin is not None
+    predicted = float(reached_coefficients(spine, twin, weights) @ np.square(sigma))
     assert predicted == pytest.approx(_by_noise(spine, sigma, weights, 60_000), rel=0.01)
 
 
-def test_the_closed_form_of_a_full_table_is_that_of_the_public_tree() -> None:
+def test_the_closed_form_split_is_the_least() -> None:
     spine = _uneven()
-    leaves = [(place, sex) for place in spine.trees[0].codes[-1].to_pylist() for sex in "fmx"]
-    table = pa.table({"place": [place for place, _ in leaves], "sex": [sex for _, sex in leaves]})
-    prior = Prior.from_synthetic(table, spine, made="one of each")
+    prior = _full(spine)
     assert prior.twin is not None
-    weights = [1.0, 2.0, 0.5, 0.25, 3.0]
-    np.testing.assert_allclose(
-        reached_coefficients(spine, prior.twin, weights), public_coefficients(spine, weights), rtol=1e-12
-    )
-
-
-def test_the_closed_form_split_is_the_least(spine: tt.Spine) -> None:
-    tree = _uneven()
-    weights = [1.0] * 5
-    coefficients = public_coefficients(tree, weights)
-    split = optimal_split(tree, PERSON, tt.Loss(rho=1), objective="consistent")
+    coefficients = reached_coefficients(spine, prior.twin, [1.0] * 5)
+    split = optimal_split(tt.Plan(spine, PERSON, tt.Loss(rho=1)), prior, objective="consistent")
     # Δ² is 1 at every level of an added or removed record, so the variance is 1/(2·rho).
     best = sum(c / (2 * float(share)) for c, share in zip(coefficients, split.values(), strict=True))
     assert best == pytest.approx(math.fsum(np.sqrt(coefficients)) ** 2 / 2, rel=1e-6)

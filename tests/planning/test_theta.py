@@ -10,7 +10,7 @@ import pytest
 
 import treetop as tt
 from tests.commands import said
-from treetop.advice.largest import advise_theta
+from treetop.advice import try_out
 from treetop.errors import DataError, PlanError, PrivatePrior
 
 PLAN = """
@@ -46,19 +46,19 @@ def public(folder: Path, people: int = 20_000) -> str:
 
 
 def test_each_theta_has_its_noise_and_whom_it_cuts_off_and_the_least_sum_is_the_best(tmp_path: Path) -> None:
-    found = advise_theta(tt.read_plan(plan_file(tmp_path)), public(tmp_path))
-    rows = {row.theta: row for row in found.rows}
-    assert (rows[5].above, rows[20].above, rows[50].above, rows[200].above) == (20_000, 10_000, 20, 0)
-    assert 9.5 < rows[100].noise / rows[10].noise < 10.5
-    assert found.best.theta == 50 and min(row.together for row in found.rows) == rows[50].together
-    assert found.stated == (20,)
+    found = try_out(tt.read_plan(plan_file(tmp_path)), public(tmp_path))
+    rows = {row["theta"]: row for row in found.rows}
+    assert [rows[theta]["above"] for theta in (5, 20, 50, 200)] == [20_000, 10_000, 20, 0]
+    assert 9.5 < rows[100]["noise"] / rows[10]["noise"] < 10.5
+    assert found["best"] == 50 and min(found.column("together")) == rows[50]["together"]
+    assert found["stated"] == [20]
 
 
 def test_the_advice_is_for_as_many_people_as_there_are(tmp_path: Path) -> None:
     file = tt.read_plan(plan_file(tmp_path))
-    many, few = (advise_theta(file, public(tmp_path), people=people) for people in (10**7, 200))
-    assert many.best.theta == 200 and few.best.theta == 10
-    assert many.rows[0].noise == few.rows[0].noise
+    many, few = (try_out(file, public(tmp_path), total=people) for people in (10**7, 200))
+    assert many["best"] == 200 and few["best"] == 10
+    assert many.rows[0]["noise"] == few.rows[0]["noise"]
 
 
 def test_a_release_tells_nothing_of_degrees_that_it_does_not_tell_apart(tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_release_tells_nothing_of_degrees_that_it_does_not_tell_apart(tmp_path
     )
     plan = tt.degree_plan("edge", "add-remove", tt.Loss(rho=10), 12, policies=graph.policies)
     tt.make_release(plan, graph, tt.RunOptions(allow_dropped=True, testing_key=bytes(32))).save(tmp_path / "other")
-    found = advise_theta(tt.read_plan(plan_file(tmp_path)), str(tmp_path / "other"))
-    assert found.known == 12 and max(row.theta for row in found.rows) < 12
+    found = try_out(tt.read_plan(plan_file(tmp_path)), str(tmp_path / "other"))
+    assert found["known"] == 12 and max(found.column("theta")) < 12
     assert "nothing is known of a larger one" in str(found)
 
 
@@ -84,7 +84,7 @@ def test_the_command_shows_it_and_refuses_the_private_tables(tmp_path: Path) -> 
     told = said(["plan", path, "--twin", public(tmp_path), "--total", "20000", "--json"])
     assert told.json()["theta"]["best"] == 50
     with pytest.raises(PrivatePrior):
-        advise_theta(tt.read_plan(path), str(tmp_path / "edges.csv"))
+        try_out(tt.read_plan(path), str(tmp_path / "edges.csv"))
 
 
 def test_what_is_no_table_of_degrees_is_refused(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_what_is_no_table_of_degrees_is_refused(tmp_path: Path) -> None:
     ):
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=f"{name}.csv"):
-            advise_theta(file, str(tmp_path / f"{name}.csv"))
+            try_out(file, str(tmp_path / f"{name}.csv"))
 
 
 def test_under_other_relations_there_is_nothing_to_weigh(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match='under "node" only'):
-        advise_theta(tt.read_plan(plan_file(tmp_path, relation="edge")), public(tmp_path))
+        try_out(tt.read_plan(plan_file(tmp_path, relation="edge")), public(tmp_path))

@@ -27,7 +27,7 @@ from treetop.addons.lab.mechanisms.baselines import StabilityHistogram
 from treetop.addons.lab.mechanisms.mechanism import PublicTree
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.prior import Prior
-from treetop.advice.simulate import simulate
+from treetop.advice.trials import try_out
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import PlanError, PrivatePrior
@@ -376,7 +376,7 @@ def the_private_table_is_no_twin(id: str | None) -> str | None:
     prior = read()
     uses: dict[str, Callable[[], object]] = {
         "a prior": lambda: read(private=private),
-        "trials": lambda: simulate(plan, prior, runs=1, private=counts),
+        "trials": lambda: try_out(plan, prior, runs=1, private=counts),
         "coverage": lambda: twin_coverage(plan, prior, runs=1, private=counts),
     }
     for name, use in uses.items():

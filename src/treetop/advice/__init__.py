@@ -1,27 +1,47 @@
-"""Planning before spending: what a loss buys, what accuracy costs, how to divide the loss; from public facts only."""
+"""Advice before spending: what a loss buys, what accuracy costs, how to divide the loss; from public facts only."""
 
-from treetop.advice.design import design
-from treetop.advice.expected import expected_errors
-from treetop.advice.grid import error_grid
-from treetop.advice.outlook import forecast, outlook
+from treetop.advice.designs import design
+from treetop.advice.expected import expected_errors, margins_not_kept
+from treetop.advice.fill_in import design_toml, designed_in, filled_in, loss_toml
+from treetop.advice.largest import largest_sizes
+from treetop.advice.losses import at_epsilon, epsilon_for, loss_for, mean, read_target, with_epsilon, within
+from treetop.advice.outlooks import error_grid, grid_text, known_outlook, outlook, plot_grid
 from treetop.advice.prior import Prior
-from treetop.advice.refine import refine_split
-from treetop.advice.simulate import simulate
-from treetop.advice.split_for import optimal_split
-from treetop.advice.targets import loss_for, mean, read_target, within
+from treetop.advice.public import counts_groups, private_tables, read_twin, twin_of
+from treetop.advice.refinement import refine_split
+from treetop.advice.report import Report
+from treetop.advice.splits import optimal_split, split_for
+from treetop.advice.trials import try_out
 
 __all__ = [
     "Prior",
+    "Report",
+    "at_epsilon",
+    "counts_groups",
     "design",
+    "design_toml",
+    "designed_in",
+    "epsilon_for",
     "error_grid",
     "expected_errors",
-    "forecast",
+    "filled_in",
+    "grid_text",
+    "known_outlook",
+    "largest_sizes",
     "loss_for",
+    "loss_toml",
+    "margins_not_kept",
     "mean",
     "optimal_split",
     "outlook",
+    "plot_grid",
+    "private_tables",
     "read_target",
+    "read_twin",
     "refine_split",
-    "simulate",
+    "split_for",
+    "try_out",
+    "twin_of",
+    "with_epsilon",
     "within",
 ]

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.system import Progress
-from treetop.advice.known import fitted
 from treetop.advice.prior import Prior
-from treetop.advice.simulate import public_twin
+from treetop.advice.trials import fitted, public_twin
 from treetop.counts.counts import Counts, Digit, layout, pack
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError

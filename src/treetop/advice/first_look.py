@@ -36,7 +36,7 @@ _MANY = 0.5
 
 
 @dataclass(frozen=True)
-class Table:
+class LevelLook:
     """What the counts of one level are like."""
 
     name: str
@@ -57,18 +57,18 @@ class Table:
 class FirstLook:
     """What a drafted plan would be worth. Private."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[LevelLook, ...]
     """The levels, coarse to fine."""
     count: str | None = None
     """The column that was taken for the count; None where each row was taken for one record."""
 
     @property
-    def finest(self) -> Table:
+    def finest(self) -> LevelLook:
         """The leaves."""
         return self.tables[-1]
 
     @property
-    def coarser(self) -> Table | None:
+    def coarser(self) -> LevelLook | None:
         """The finest level that is not mostly noise; None where there is none."""
         return next((table for table in reversed(self.tables) if table.share <= _MANY), None)
 
@@ -116,7 +116,7 @@ def first_look(inspection: Inspection) -> FirstLook | None:
         count = _counts(plan.spine, level.index, leaves, worth)
         small = count < row.margin
         share = float(count[small].sum() / total)
-        found.append(Table(level.name, row.title, int(row.margin), len(count), int(small.sum()), share))
+        found.append(LevelLook(level.name, row.title, int(row.margin), len(count), int(small.sum()), share))
     return FirstLook(tuple(found), inspection.count)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop.advice.known import fitted
+from treetop.advice.trials import fitted
 from treetop.counts.counts import Counts
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
@@ -74,7 +74,7 @@ def made_up(spine: Spine, total: int = 100_000) -> MadeUp:
 
 
 @dataclass(frozen=True)
-class Row:
+class MadeUpRow:
     """One count of a trial on a made-up twin."""
 
     codes: tuple[str, ...]
@@ -92,7 +92,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class MadeUpRelease:
     """One release of a made-up twin, at one level of the spine."""
 
     spine: Spine
@@ -109,21 +109,21 @@ class Tried:
         """The attributes that are told apart."""
         return [name for name, depth in zip(self.spine.attributes, self.depths, strict=True) if depth]
 
-    def rows(self, number: int = 12) -> list[Row]:
+    def rows(self, number: int = 12) -> list[MadeUpRow]:
         """Return large and small counts: their ranks grow by about the same factor."""
         ranked = sorted(self.true, key=lambda node: (-self.true[node], node))
         ranks = np.unique(np.geomspace(1, len(ranked), number).astype(np.int64)) - 1
         return [self._row(ranked[rank]) for rank in ranks.tolist()]
 
-    def _row(self, node: tuple[int, ...]) -> Row:
+    def _row(self, node: tuple[int, ...]) -> MadeUpRow:
         told = zip(self.spine.trees, self.depths, strict=True)
         trees = [(tree, depth - 1) for tree, depth in told if depth]
         codes = tuple(tree.codes[depth][at].as_py() for (tree, depth), at in zip(trees, node, strict=True))
         names = tuple(tree.name(depth, at) for (tree, depth), at in zip(trees, node, strict=True))
-        return Row(codes, names, self.true[node], *self.released.get(node, (0, None, None)))
+        return MadeUpRow(codes, names, self.true[node], *self.released.get(node, (0, None, None)))
 
 
-def try_out(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -> Tried:
+def release_made_up(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -> MadeUpRelease:
     """Release a made-up twin once by the plan, with noise that anybody can compute.
 
     `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
@@ -134,7 +134,7 @@ def try_out(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -
     release = run_plan(fitted(plan, counts), counts, key, _card(plan))
     own = plan.spine.levels[-1] if level is None else plan.spine.level(level)
     depths = plan.spine.depths(own.index)
-    return Tried(plan.spine, depths, twin.at(depths), _by_nodes(plan.spine, depths, release.table(level)))
+    return MadeUpRelease(plan.spine, depths, twin.at(depths), _by_nodes(plan.spine, depths, release.table(level)))
 
 
 def _card(plan: Plan) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop._util.choices import nearest
-from treetop.advice.expected import Floats
+from treetop.advice.error_laws import Floats
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
 from treetop.counts.reading import read_counts
@@ -126,7 +125,7 @@ def layers(spine: Spine, counts: Counts) -> Iterator[Layer]:
 
 # Priors: what is publicly known, or supposed, about the counts before they are measured.
 
-Kind: TypeAlias = Literal["release", "public table", "sketch", "synthetic table"]
+Kind: TypeAlias = Literal["release", "public table", "synthetic table"]
 
 _CHOICE = Key(hashlib.blake2b(b"records of a public table", digest_size=32).digest())
 """Chooses which records of a public table count: the same advice each time."""
@@ -169,16 +168,6 @@ class PriorLevel:
         """How many nodes are expected to be measured."""
         return int(self.nodes.sum())
 
-    def everywhere(self) -> PriorLevel:
-        """The level with all its public nodes, as when every node is measured: the others are empty."""
-        missing = max(self.public - self.measured, 0)
-        counts, nodes = (
-            (self.counts, self.nodes)
-            if len(self.counts) and self.counts[0] == 0
-            else (np.insert(self.counts, 0, 0.0), np.insert(self.nodes, 0, 0.0))
-        )
-        return PriorLevel(self.name, counts, nodes + missing * (counts == 0), self.public)
-
 
 @dataclass(frozen=True, eq=False)
 class Prior:
@@ -193,7 +182,7 @@ class Prior:
     levels: tuple[PriorLevel, ...] = field(repr=False)
     """What is expected of the total and of every level."""
     twin: Counts | None = field(default=None, repr=False)
-    """The whole public table, in the engine's form; None for a sketch. It can be released on trial."""
+    """The whole public table; it can be released on trial."""
     records: bytes | None = field(default=None, repr=False)
     """A digest of all its records, also of those beyond a limit of contributions: for the guard."""
 
@@ -226,31 +215,10 @@ class Prior:
         stated = _statement(made, "the synthetic table", 'made="gravity model, public populations"')
         return _from_table("synthetic table", stated, table, spine, **reading)
 
-    @staticmethod
-    def from_sketch(spine: Spine, sizes: Mapping[str, Mapping[int, int]], *, source: str) -> Prior:
-        """Take a guess: for every level, how many nodes of which size, as in `{"place.town": {0: 40, 250: 300}}`.
-
-        Levels that divide no node are left out. The total is the sum of the first level unless it is given.
-        """
-        names = [level.name for level in spine.levels if level.divides]
-        for name in sizes:
-            if name not in names and name != TOTAL:
-                raise PlanError(f"the sketch names {name!r}, not a measured level{nearest(name, names)}")
-        if missing := [name for name in names if name not in sizes]:
-            raise PlanError(f"the sketch leaves out {', '.join(missing)}: say how many nodes of which size there are")
-        stated = _statement(source, "the sketch", 'source="from the yearbook"')
-        levels = [_sketched(name, sizes[name], spine.level(name).nodes) for name in names]
-        if TOTAL in sizes:
-            total = _sketched(TOTAL, sizes[TOTAL], 1)
-        else:
-            first = levels[0] if levels else _sketched(TOTAL, {0: 1}, 1)
-            total = PriorLevel(TOTAL, np.array([float(first.counts @ first.nodes)]), np.ones(1), 1)
-        by_name = {level.name: level for level in levels}
-        nothing = np.zeros(0)
-        rows = (
-            by_name.get(level.name, PriorLevel(level.name, nothing, nothing, level.nodes)) for level in spine.levels
-        )
-        return Prior("sketch", stated, spine, (total, *rows))
+    @property
+    def words(self) -> str:
+        """What it is and where it is from."""
+        return f"{self.kind}: {self.source}"
 
     def level(self, name: str) -> PriorLevel:
         """Return what is expected of a level, by its name."""
@@ -345,20 +313,6 @@ def prior_levels(spine: Spine, counts: Counts) -> tuple[PriorLevel, ...]:
             sizes, nodes = np.insert(sizes, 0, 0), np.insert(nodes, 0, layer.empty)
         rows.append(PriorLevel(level.name, sizes.astype(np.float64), nodes.astype(np.float64), level.nodes))
     return tuple(rows)
-
-
-def _sketched(name: str, sizes: Mapping[int, int], public: int) -> PriorLevel:
-    pairs = sorted(sizes.items())
-    if not pairs or any(not _whole(count) or not _whole(nodes) for count, nodes in pairs):
-        raise PlanError(f"the sketch of {name} must say how many nodes there are of each size, in whole numbers")
-    if sum(nodes for _, nodes in pairs) > public:
-        raise PlanError(f"the sketch of {name} has more nodes than the {public:,} of the public domain")
-    counts, nodes = np.array(pairs, dtype=np.float64).T
-    return PriorLevel(name, counts, nodes, public)
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _statement(text: object, what: str, example: str) -> str:

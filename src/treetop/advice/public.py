@@ -1,14 +1,14 @@
-"""Public group sizes beside a plan: a twin or a prior, read as the plan reads its own table, or as numbers of groups.
+"""Public tables beside a plan: a twin or a prior, read as the plan reads its private table, which they must not be.
 
-What is published about groups is mostly a table of places, sizes and numbers; so that is taken as well, whatever a row
-of the private table is. A public table may have any number of groups.
+What is published about groups is mostly a table of places, sizes and numbers. So that is taken for a plan for group
+sizes as well, whatever a row of the private table is. A public table may have any number of groups.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from treetop.advice.prior import (
     keeping_alike,
     prior_levels,
     read_alike,
+    refuse_counts,
     refuse_private,
     refuse_same_records,
 )
@@ -29,16 +30,23 @@ from treetop.errors import DataError, PlanError, PrivatePrior
 from treetop.io.source import Source, reads_once
 from treetop.measure.questions import leaves_of
 from treetop.measure.readers import group_reader, leaves_above_zero, read_true_counts
-from treetop.plan.file import PlanFile
+from treetop.plan.file import PlanFile, read_plan
+from treetop.plan.graphs.degrees import DegreeCounts
 from treetop.plan.groups.planned import SIZE, GroupTablePlan, inner
+from treetop.plan.plan import Plan
 from treetop.release.release import Release
 
+NOT_COMPARED = "The plan names no private table, so nothing could be compared with it: be sure that this one is public."
+
+Planned: TypeAlias = Plan | PlanFile | str | Path
+"""A plan, its file, or where that is."""
+
 MOST_CELLS = 1 << 24
-"""No more counts of a public table are held than this, unless the plan itself has more."""
+"""Most counts of a public table of group sizes, unless the plan itself has more."""
 WIDE = 1_000
-"""Sizes of a public table are told apart up to this, or four times the plan's largest, where there is memory."""
+"""Sizes of a public table are told apart up to this, or four times the plan's largest, within `MOST_CELLS`."""
 _PUBLIC_COUNTS = ("count", "number", "groups")
-"""What the column of numbers may be called in a public table."""
+"""Possible names of the column of numbers in a public table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +58,13 @@ class GroupTwin:
     sizes: GroupSizes
     """All sizes."""
     open_ended: bool
-    """Whether the last of them stands for larger ones as well."""
+    """The last size stands for larger ones as well."""
 
 
 def read_group_twin(
     plan: GroupTablePlan, file: PlanFile, location: str, source: str, role: Role = "twin"
 ) -> tuple[GroupTwin, list[str]]:
-    """Read a public table of group sizes, and say what was not done alike; that it is not private, the caller knows."""
+    """Read a public table of group sizes; return what was not done as for the private one. The caller compares them."""
     stated, present, notes = keeping_alike(inner(file.table(location)), role)
     most = MOST_CELLS // plan.regions.sizes[-1] - 1
     widest = max(plan.sizes.largest, min(max(WIDE, 4 * plan.sizes.largest), most))
@@ -113,7 +121,7 @@ def _twin(plan: GroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, open
 
 
 def _reader(plan: GroupTablePlan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
-    """Read as the plan does where the columns are there; otherwise as numbers of groups by place and size."""
+    """Read as the plan does if the columns are there; otherwise as numbers of groups by place and size."""
     own = group_reader(plan, file.columns, file.count)
     if present is None or all(name in present for name in own.columns.wanted()):
         return replace(own, largest=widest, number=None, listed=own.listed if own.rows == "people" else None)
@@ -135,7 +143,7 @@ def _first(present: list[str], *names: str | None) -> str | None:
 
 
 def _with_empty(plan: GroupTablePlan, reader: Reader, sizes: GroupSizes) -> GroupSizes:
-    """Add the empty groups that the public list tells of, where the table has none and the list is long enough."""
+    """Add the empty groups of the public list if the table has none and the list is long enough."""
     if plan.listed is None or reader.rows == "people" or sizes.number[:, 0].any():
         return sizes
     missing = plan.listed.by_region - sizes.number.sum(axis=1)
@@ -146,21 +154,82 @@ def _with_empty(plan: GroupTablePlan, reader: Reader, sizes: GroupSizes) -> Grou
     return GroupSizes(sizes.regions, number)
 
 
-# Public tables beside a plan: a prior or a twin, read as the plan reads its private table, which they must not be.
+# A plan, and what is read beside it.
+
+
+def counts_groups(plan: Plan) -> TypeGuard[GroupTablePlan]:
+    """Whether the plan is for group sizes."""
+    return isinstance(plan, GroupTablePlan)
+
+
+def counts_degrees(plan: Plan) -> bool:
+    """Whether the plan is for degrees of a graph."""
+    return isinstance(plan, DegreeCounts)
+
+
+def open_plan(plan: Planned, *, open_loss: bool = False) -> tuple[Plan, PlanFile | None]:
+    """Return a plan and its file, if there is one.
+
+    With `open_loss` the file may leave the loss open; an epsilon of 1 stands in for it.
+    """
+    if isinstance(plan, Plan):
+        return plan, None
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan, stand_in=1 if open_loss else None)
+    return file.plan, file
+
+
+def refuse_other_kinds(plan: Plan) -> None:
+    """Refuse a kind of plan whose loss and split cannot be advised on."""
+    if not counts_groups(plan):
+        plan.refuse_unless_top_down()
+
+
+def prior_of(
+    plan: Plan, file: PlanFile | None, given: Prior | str | Path, source: str | None
+) -> tuple[Prior, list[str]]:
+    """Return a prior, read from its location if it is one, and what was not done as for the private table."""
+    refuse_counts(given)
+    if isinstance(given, Prior):
+        return given, []
+    if source is None and not is_release(str(given)):
+        raise PlanError(
+            f"say where {given} is from, since only public facts may shape the noise: "
+            'give `prior_source`, such as "ISTAT, commuting 2011"'
+        )
+    return read_public(_file_for(file, given), str(given), source or "", "prior")
+
+
+def twin_of(
+    plan: Plan, file: PlanFile | None, given: Prior | GroupTwin | str | Path, source: str | None
+) -> tuple[Prior | GroupTwin, list[str]]:
+    """Return a twin, read from its location if it is one, and what was not done as for the private table."""
+    refuse_counts(given)
+    if isinstance(given, Prior | GroupTwin):
+        return given, []
+    location, file = str(given), _file_for(file, given)
+    if counts_groups(plan):
+        return read_public_groups(file, plan, location, _twin_source(location, source), "twin")
+    return read_twin(file, location, source)
+
+
+def _file_for(file: PlanFile | None, given: str | Path) -> PlanFile:
+    if file is None:
+        raise PlanError(f"only a plan file says how {given} is read: give that as the plan, or a Prior")
+    return file
 
 
 def read_twin(
     file: PlanFile, location: str, source: str | None = None, *, compare: bool = True
 ) -> tuple[Prior, list[str]]:
-    """Read a public twin as the plan reads its table, which it must not be; say what was not done alike.
+    """Read a public twin as the plan reads its table, which it must not be; return what was not done alike.
 
-    Without `compare` the caller has the private counts at hand, and will see to it that these are others.
+    Without `compare` the caller has the private counts at hand and compares them itself.
     """
-    return read_public(file, location, twin_source(location, source), "twin", compare)
+    return read_public(file, location, _twin_source(location, source), "twin", compare)
 
 
-def twin_source(location: str, source: str | None) -> str:
-    """Return where a twin is from: as it was said, or where it is; a release says so itself."""
+def _twin_source(location: str, source: str | None) -> str:
+    """Return where a twin is from: as stated, or its location; a release says so itself."""
     return source or ("" if is_release(location) else location)
 
 
@@ -172,8 +241,8 @@ def is_release(location: str) -> bool:
 def read_public(
     file: PlanFile, location: str, source: str, role: Role, compare: bool = True
 ) -> tuple[Prior, list[str]]:
-    """Take a release, or read a table as the private one is read, which it must not be; say what was not done alike."""
-    if isinstance(file.plan, GroupTablePlan):
+    """Read a release, or a table as the private one is read, which it must not be; return what was not done alike."""
+    if counts_groups(file.plan):
         groups, notes = read_public_groups(file, file.plan, location, source, role, compare)
         return groups.prior, notes
     if is_release(location):
@@ -194,7 +263,7 @@ def read_public(
 def read_public_groups(
     file: PlanFile, plan: GroupTablePlan, location: str, source: str, role: Role, compare: bool = True
 ) -> tuple[GroupTwin, list[str]]:
-    """Take a release of group sizes, or read a public table of them, which the private one must not be."""
+    """Read a release of group sizes, or a public table of them, which must not be the private one."""
     if is_release(location):
         return released_group_twin(plan, location, source), []
     for private in private_tables(file):
@@ -204,9 +273,11 @@ def read_public_groups(
 
 
 def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
-    """Refuse a public table with the records of the private one; say so where they cannot be compared."""
+    """Refuse a public table with the records of the private one; return a note if they cannot be compared."""
+    if not private_tables(file):
+        return [NOT_COMPARED]
     if file.source is None:
-        return []  # said once, for all that was asked
+        return []
     if reads_once(file.source):
         return [f"The {role} was not compared with {Source(file.source)}: be sure that it is public."]
     try:
@@ -221,7 +292,7 @@ def _compare(file: PlanFile, prior: Prior, role: Role) -> list[str]:
 
 
 def private_tables(file: PlanFile) -> list[Any]:
-    """Return what the plan is known to read: its table, or both tables of a graph."""
+    """Return the tables that the plan is known to read: its own, or both of a graph."""
     if file.graph is not None:
         tables = (file.source, file.graph.graph.nodes, file.graph.graph.edges)
         return [table for table in tables if table is not None]

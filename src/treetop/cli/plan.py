@@ -1,13 +1,13 @@
-"""`treetop plan`: the cost and the accuracy of a plan, before any private data is read."""
+"""`treetop plan`: what a plan will cost and how accurate it will be, before any private data is read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -15,20 +15,14 @@ from treetop.cli.progress import Bar
 from treetop.cli.terminal import bold, numbers, style
 
 if TYPE_CHECKING:
-    from treetop.advice.advise import Advice
-    from treetop.advice.refine import Refinement
-    from treetop.advice.simulate import Trials
-    from treetop.advice.targets import Answer
+    from treetop.advice import Report
     from treetop.plan.file import PlanFile
     from treetop.plan.plan import Plan
 
-
-# `treetop plan` before the loss is known: the options with which it is chosen, and what comes of them.
-
 F = TypeVar("F", bound=Callable[..., Any])
 
-LARGEST = "What the largest size costs"
-"""The heading of the advice on the largest size of groups."""
+DEFAULT_GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Epsilons of a plot by default."""
 
 _OPTIONS = (
     click.option("--target", "targets", multiple=True, help='What a level must keep: "state=20", "state mean 8".'),
@@ -56,28 +50,152 @@ _OPTIONS = (
     click.option("--force", is_flag=True, help="Draw over a plot that is there already."),
 )
 
+_Names: TypeAlias = tuple[str, ...]
+_NEEDED: tuple[tuple[_Names, _Names], ...] = (
+    (("weights", "prior_source", "objective", "refine", "squared_error"), ("prior",)),
+    (("shares",), ("refine",)),
+    (("care",), ("design",)),
+    (("twin_source",), ("twin",)),
+    (("force",), ("plot",)),
+    (("write",), ("targets", "prior", "design")),
+    (("delta", "pure"), ("targets", "squared_error", "epsilons", "plot")),
+)
+"""Options, and those of which each needs one."""
+_APART: tuple[tuple[_Names, _Names], ...] = (
+    (("pure",), ("delta",)),
+    (("targets",), ("prior",)),
+    (("design",), ("targets", "epsilons", "plot", "weights", "objective", "refine", "squared_error")),
+    (("shares",), ("weights",)),
+)
+"""Options that exclude others."""
 
-def options(command: F) -> F:
-    """Give a command the options of this module."""
+
+def _options(command: F) -> F:
+    """Give a command the options by which a loss and a design are chosen."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def any_given(asked: dict[str, Any]) -> bool:
-    """Whether any of the options was given but those that only say how trials are run, or how large the table is."""
-    beside = ("runs", "threads", "total")
-    return asked["delta"] is not None or any(asked[name] for name in asked if name not in beside)
+def any_given(asked: Mapping[str, Any]) -> bool:
+    """Whether any option was given but those that only say how trials are run, or how large the table is."""
+    return any(_is_given(value) for name, value in asked.items() if name not in ("runs", "threads", "total"))
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+def check_options(asked: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other, or that have no effect, before anything is read."""
+    parameters = click.get_current_context().command.params
+    flag = {parameter.name: parameter.opts[0] for parameter in parameters}
+    given = {name for name, value in asked.items() if _is_given(value)}
+    for names, others in _APART:
+        for name, other in ((name, other) for name in names for other in others):
+            if {name, other} <= given:
+                raise click.UsageError(f"give {flag[name]} or {flag[other]}, not both")
+    if {"design", "twin", "prior"} <= given:
+        raise click.UsageError("--advise tries plans on one public table: give --twin or --prior")
+    for names, needed in _NEEDED:
+        for name in names:
+            if name in given and not given & set(needed):
+                raise click.UsageError(f"{flag[name]} needs {' or '.join(flag[other] for other in needed)}")
+
+
+def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar) -> dict[str, Report]:
+    """Answer what was asked, each answer about the plan with those before it."""
+    from treetop.advice import design, error_grid, known_outlook, loss_for, split_for, try_out, twin_of, with_epsilon
+
+    found: dict[str, Report] = {}
+    trials = {"runs": asked["runs"], "threads": asked["threads"], "progress": bar}
+    loss = {"delta": asked["delta"], "pure": asked["pure"]}
+    twin, twin_source, epsilons = asked["twin"], asked["twin_source"], asked["epsilons"]
+
+    def add(report: Report) -> PlanFile:
+        found.update({report.name: report, **report.parts})
+        return replace(file, plan=report.plan, loss_is_open=False)
+
+    if asked["targets"]:
+        file = add(loss_for(file, asked["targets"], **loss))
+    if asked["design"]:
+        public, source = (twin, twin_source) if twin else (asked["prior"], asked["prior_source"])
+        file = add(design(file, asked["care"], total=asked["total"], twin=public, twin_source=source, **trials))
+    elif asked["prior"]:
+        options = ("prior", "prior_source", "weights", "objective", "squared_error", "refine", "shares")
+        file = add(split_for(file, **{name: asked[name] for name in options}, **loss, **trials))
+    if epsilons:
+        grid = found["grid"] = error_grid(file, epsilons, confidence=confidence, **loss)
+    if twin and not asked["design"]:
+        if not file.loss_is_open:
+            add(try_out(file, twin, twin_source=twin_source, total=asked["total"], confidence=confidence, **trials))
+        if epsilons:
+            public, _ = twin_of(file.plan, file, twin, twin_source)
+            for epsilon in epsilons:
+                plan = with_epsilon(file.plan, epsilon, grid["delta"])
+                found[f"epsilon {epsilon:g}"] = try_out(plan, public, confidence=confidence, **trials)
+    if not {"outlook", "theta"} & found.keys():
+        expected = known_outlook(file.plan, asked["total"])
+        found |= {} if expected is None else {"outlook": expected}
+    return found
 
 
 def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> None:
-    """Answer the questions about a plan, and print the answers."""
-    from treetop.advice.advise import advise
+    """Answer what was asked, print it and write it."""
+    from treetop.advice import design_toml, designed_in, filled_in, loss_toml, plot_grid, private_tables
+    from treetop.plan.file import read_plan
+    from treetop.plan.workload import as_confidence
 
+    check_options(asked)
+    confidence = as_confidence(confidence)
     asked["weights"] = dict(map(_weight, asked["weights"]))
+    asked["epsilons"] = sorted(asked["epsilons"] or (DEFAULT_GRID if asked["plot"] else ()))
+    is_open = asked["targets"] or asked["epsilons"] or asked["squared_error"] is not None
+    file = read_plan(path, stand_in=1 if is_open else None)
+    _check_places(path, asked)
     with Bar(shown=not as_json) as bar:
-        advice = advise(path, confidence=confidence, progress=bar, **asked)
-    click.echo(json.dumps(summarise(advice), indent=2) if as_json else render_advice(advice))
+        found = advise(file, asked, confidence, bar)
+    answers = [found[name] for name in ("answer", "forecast", "refined", "design") if name in found]
+    plan = answers[-1].plan if answers else file.plan
+    toml = None
+    if "design" in found:
+        toml = design_toml(plan, file.text)
+    elif answers:
+        toml = loss_toml(plan)
+    by_epsilon = {epsilon: found[name] for epsilon in asked["epsilons"] if (name := f"epsilon {epsilon:g}") in found}
+    files = [place for place in (asked["plot"], asked["write"]) if place is not None]
+    if asked["plot"]:
+        plot_grid(found["grid"], asked["plot"], confidence, by_epsilon, plan.title or path.name)
+    if asked["write"]:
+        text = (designed_in if "design" in found else filled_in)(file.text, plan, str(path))
+        with asked["write"].open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    notes = list(dict.fromkeys(note for report in found.values() for note in report.public_notes))
+    if as_json:
+        click.echo(
+            json.dumps(_summarise(path, plan, asked, confidence, found, by_epsilon, toml, notes, files), indent=2)
+        )
+        return
+    compared = bool(asked["twin"] or asked["prior"]) and bool(private_tables(file))
+    title = bold(plan.title or path.name)
+    read = "Of private data, only this was asked: whether the public table is the private one."
+    blocks = [f"{title}\n{read if compared else 'No private data was read.'}", *_blocks(found, by_epsilon, toml)]
+    blocks += ["\n".join(notes)] if notes else []
+    click.echo("\n\n".join([*blocks, *(f"Wrote {place}." for place in files)]))
+
+
+def _check_places(path: Path, asked: Mapping[str, Any]) -> None:
+    """Refuse places at which nothing can be written, before anything is read."""
+    from treetop._util.files import resolved
+
+    if (out := asked["write"]) is not None:
+        if out.exists():
+            raise click.UsageError(f"{out} exists already: choose another name")
+        if resolved(out).parent != (own := resolved(path).parent):
+            raise click.UsageError(f"{out}: paths in a plan are relative to its folder: write it to {own}")
+    plot = asked["plot"]
+    if plot is not None and not asked["force"] and (plot.exists() or plot.is_symlink()):
+        raise click.UsageError(f"{plot} exists already: choose another name, or replace it (--force)")
 
 
 def _weight(text: str) -> tuple[str, float]:
@@ -88,164 +206,69 @@ def _weight(text: str) -> tuple[str, float]:
         raise click.UsageError(f"--weight {text!r}: write LEVEL=NUMBER, as in state=2") from None
 
 
-def summarise(advice: Advice) -> dict[str, Any]:
-    """Return the advice as plain values."""
-    from treetop.advice.fill_in import design_toml, loss_toml
+def _summarise(
+    path: Path,
+    plan: Plan,
+    asked: Mapping[str, Any],
+    confidence: float,
+    found: Mapping[str, Report],
+    by_epsilon: Mapping[float, Report],
+    toml: str | None,
+    notes: list[str],
+    files: list[Path],
+) -> dict[str, Any]:
     from treetop.card.meaning import meaning
 
-    told = None
-    if advice.design is not None:
-        told = design_toml(advice.plan, advice.file.text)
-    elif advice.answer is not None or advice.forecast is not None:
-        told = loss_toml(advice.plan)
+    told = {name: report.alone().to_dict() for name, report in found.items()}
+    grid, answer = told.get("grid"), told.get("answer")
     return {
-        "title": advice.plan.title,
-        "plan": str(advice.file.path),
-        "targets": [str(target) for target in advice.targets],
-        "squared_error": advice.squared_error,
-        "refined": None if advice.refined is None else _refined(advice.refined),
-        "answer": None if advice.answer is None else {**advice.answer.to_dict(), "meaning": meaning(advice.plan)},
-        "forecast": None if advice.forecast is None else advice.forecast.to_dict(),
-        "design": None if advice.design is None else advice.design.to_dict(),
-        "outlook": None if advice.outlook is None else advice.outlook.to_dict(),
-        "largest": None if advice.largest is None else advice.largest.to_dict(),
-        "toml": told,
-        "confidence": advice.confidence,
-        "grid": [asdict(row) for row in advice.grid],
-        "grid_delta": float(advice.grid_delta) if advice.grid and advice.grid_delta is not None else None,
-        "trials": None if advice.trials is None else _trials(advice.trials),
-        "grid_trials": [{"epsilon": epsilon, **_trials(trials)} for epsilon, trials in advice.grid_trials.items()],
-        "theta": None if advice.theta is None else advice.theta.to_dict(),
-        "notes": list(advice.notes),
-        "files": [str(file) for file in advice.files],
+        "title": plan.title,
+        "plan": str(path),
+        "targets": answer["targets"] if answer and asked["targets"] else [],
+        "squared_error": asked["squared_error"],
+        "refined": told.get("refined"),
+        "answer": answer and {**answer, "meaning": meaning(plan)},
+        **{name: told.get(name) for name in ("forecast", "design", "outlook", "largest")},
+        "toml": toml,
+        "confidence": confidence,
+        "grid": grid["rows"] if grid else [],
+        "grid_delta": grid["delta"] if grid else None,
+        "trials": told.get("trials"),
+        "grid_trials": [{"epsilon": epsilon, **report.alone().to_dict()} for epsilon, report in by_epsilon.items()],
+        "theta": told.get("theta"),
+        "notes": notes,
+        "files": [str(place) for place in files],
     }
 
 
-def _refined(tried: Refinement) -> dict[str, Any]:
-    told = asdict(tried)
-    return {**told, **{name: {key: float(one) for key, one in told[name].items()} for name in ("split", "found")}}
-
-
-def _trials(trials: Trials) -> dict[str, Any]:
-    return {"twin": trials.twin, "runs": trials.runs, "levels": trials.to_dicts()}
-
-
-def render_advice(advice: Advice) -> str:
-    """Return the advice as text."""
-    from treetop._util.numbers import plain
-    from treetop.advice.fill_in import design_toml, loss_toml
-    from treetop.advice.grid import render_grid
-
-    percent = f"{100 * advice.confidence:g}%"
-    parts = [f"{bold(advice.plan.title or advice.file.path.name)}\n{_read(advice)}"]
-    if advice.answer is not None:
-        parts.append(_render_answer(advice, advice.answer))
-    if advice.forecast is not None:
-        parts += [f"{bold('The best split for the prior')}\n{advice.forecast}"]
-    if advice.refined is not None:
-        parts += [f"{bold('Splits near it, tried on the prior')}\n{advice.refined}"]
-    if advice.answer is not None or advice.forecast is not None:
-        parts += [f"{bold('For the plan file, in place of its [loss]')}\n\n{loss_toml(advice.plan)}"]
-    if advice.design is not None:
-        parts += [f"{bold('What to measure')}\n{advice.design}"]
-        parts += [f"{bold('For the plan file, in place of its own')}\n\n{design_toml(advice.plan, advice.file.text)}"]
-    if advice.outlook is not None:
-        parts.append(f"{bold(worth(advice.outlook.total))}\n{advice.outlook}")
-    if advice.trials is not None:
-        parts.append(f"{bold(f'Trials at {_say(advice.plan)}')}\n{advice.trials}")
-    if advice.largest is not None:
-        parts.append(f"{bold(LARGEST)}\n{advice.largest}")
-    if advice.grid:
-        at = "pure" if advice.grid_delta is None else f"delta {plain(advice.grid_delta)}"
-        title = f"One measurement is within ± this, {percent} of the time ({at})"
-        parts.append(f"{bold(title)}\n{render_grid(advice.grid)}")
-    if advice.grid_trials:
-        first = next(iter(advice.grid_trials.values()))
-        title = f"Released counts within ± this, {percent} of them: {first.runs} trials each on {first.twin}"
-        parts.append(f"{bold(title)}\n{_render_trials(advice.grid_trials)}")
-    if advice.theta is not None:
-        parts.append(f"{bold('Which largest degree')}\n{advice.theta}")
-    if advice.notes:
-        parts.append("\n".join(advice.notes))
-    if not advice.guarded and _is_public(advice):
-        parts.append(
-            "The plan names no private table, so nothing could be compared with it: be sure that this one is public."
-        )
-    parts += [f"Wrote {file}." for file in advice.files]
-    return "\n\n".join(parts)
-
-
-def _read(advice: Advice) -> str:
-    """Return the sentence on how the private table was used."""
-    if advice.guarded and _is_public(advice):
-        return "Of private data, only this was asked: whether the public table is the private one."
-    return "No private data was read."
-
-
-def _is_public(advice: Advice) -> bool:
-    """Whether a public table was read."""
-    tried = advice.design is not None and advice.design.twin is not None
-    tried = tried or advice.theta is not None
-    return tried or advice.forecast is not None or advice.trials is not None or bool(advice.grid_trials)
-
-
-def worth(total: float) -> str:
-    """Return the heading of the outlook."""
-    return f"What to expect of about {total:,.0f} records"
-
-
-def _render_answer(advice: Advice, answer: Answer) -> str:
+def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], toml: str | None) -> Iterator[str]:
+    """Yield what was found for people, one block per answer."""
+    from treetop.advice import grid_text
     from treetop.card.meaning import meaning
 
-    return "\n".join(
-        [
-            bold("Targets"),
-            *(f"- {target}" for target in _targets(advice)),
-            "",
-            bold(f"The smallest loss that meets them: {_say(advice.plan)}"),
-            str(answer),
-            "",
-            render_meaning(meaning(advice.plan)),
-        ]
-    )
-
-
-def _targets(advice: Advice) -> list[str]:
-    """Return the targets of the answer."""
-    if advice.squared_error is not None:
-        return [f"a total squared error of {advice.squared_error:,g}, expected of the prior"]
-    return [str(target) for target in advice.targets]
+    answers = ("answer", "forecast", "refined", "design")
+    for name in (*answers, "outlook", "trials", "largest", "grid", "theta"):
+        if (report := found.get(name)) is not None:
+            yield f"{bold(report.title)}\n{report.alone()}"
+            if name == "answer":
+                yield render_meaning(meaning(report.plan))
+        if name == answers[-1] and toml is not None:
+            instead = "its own" if "design" in found else "its [loss]"
+            yield f"{bold(f'For the plan file, in place of {instead}')}\n\n{toml}"
+    if by_epsilon:
+        first = next(iter(by_epsilon.values()))
+        title = f"Released counts within ± the margin: {first['runs']} trials each on {first['twin']}"
+        yield f"{bold(title)}\n{grid_text({epsilon: report.rows for epsilon, report in by_epsilon.items()})}"
 
 
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the meaning of a loss for each party, as text."""
+    """Return what a loss means for whom, for people."""
     from treetop.card.meaning import say_epsilon, say_odds
     from treetop.plan.workload import text_table
 
     table = [("what it means for", "epsilon", "odds move by at most")]
     table += [(row["who"], say_epsilon(row["epsilon"]), say_odds(row["epsilon"])) for row in rows]
     return text_table(table, left=(0,))
-
-
-def _say(plan: Plan) -> str:
-    from treetop._util.numbers import plain
-
-    loss = plan.loss
-    if loss.epsilon is None:
-        return f"rho {plain(loss.budget)}"
-    return f"epsilon {plain(loss.epsilon)}" + (", pure" if loss.delta is None else f" at delta {plain(loss.delta)}")
-
-
-def _render_trials(trials: Mapping[float, Trials]) -> str:
-    from treetop.plan.workload import text_table
-
-    head = ("level", "name", "public nodes", *(f"epsilon {epsilon:g}" for epsilon in trials))
-    levels = zip(*(one.rows for one in trials.values()), strict=True)
-    body = [
-        (str(rows[0].level), rows[0].name, f"{rows[0].nodes:,}", *(f"{row.margin:,}" for row in rows))
-        for rows in levels
-    ]
-    return text_table([head, *body], left=(1,))
 
 
 def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -259,7 +282,7 @@ def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure margins and bounds are.")
-@options
+@_options
 @click.option("--against", type=click.Path(path_type=Path), help="Only what changed since an earlier plan file.")
 @click.option("--json", "as_json", is_flag=True, help="The same numbers for machines.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="The JSON Schema.")
@@ -299,7 +322,7 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
 
 
 def _margins(plan: Plan, percent: str) -> Iterator[str]:
-    """Yield the sentences on margins and bounds."""
+    """Say of what margins and bounds speak."""
     if "groups" in plan.describe() or getattr(plan, "keeps_regions", False):
         what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
         counted = f"one number of {what}, in one region,"
@@ -335,8 +358,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             *_margins(plan, percent),
             "",
             *_facts(summary["facts"]["sentences"]),
-            *_worth(plan, summary["outlook"]),
-            *_largest(plan, confidence),
+            *_expectations(plan, confidence, summary["outlook"]),
             bold("Cost"),
             _cost(plan, summary["loss"]),
             *(style(f"Warning: {warning}", fg="red") for warning in summary["warnings"]),
@@ -355,25 +377,18 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
 
 
 def _facts(sentences: list[str]) -> list[str]:
-    """Return the public facts, and their effect."""
+    """Return what is known, and what that does."""
     return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 
-def _worth(plan: Plan, told: dict[str, Any] | None) -> list[str]:
-    """Return the outlook on a release, if the number of records is roughly known."""
-    from treetop.advice.outlook import outlook
+def _expectations(plan: Plan, confidence: float, told: dict[str, Any] | None) -> Iterator[str]:
+    """Yield the outlook if the number of records is roughly known, and the cost of the largest size of groups."""
+    from treetop.advice import counts_groups, largest_sizes, outlook
 
-    return [] if told is None else [bold(worth(told["total"])), str(outlook(plan, told["total"])), ""]
-
-
-def _largest(plan: Plan, confidence: float) -> list[str]:
-    """Return the cost of the largest size of a plan for group sizes."""
-    from treetop.advice.largest import largest_advice
-    from treetop.plan.groups.planned import GroupTablePlan
-
-    if not isinstance(plan, GroupTablePlan):
-        return []
-    return [bold(LARGEST), str(largest_advice(plan, confidence)), ""]
+    reports = [] if told is None else [outlook(plan, told["total"])]
+    reports += [largest_sizes(plan, confidence)] if counts_groups(plan) else []
+    for report in reports:
+        yield from (bold(report.title), str(report), "")
 
 
 def _cost(plan: Plan, loss: dict[str, Any]) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from treetop._util.lazy import changed
+from treetop.advice import read_twin
 from treetop.advice.coverage import twin_coverage
-from treetop.advice.public import read_twin
 from treetop.card import Facts
 from treetop.errors import LedgerError, PlanError
 from treetop.exporting.places import Places, read_places

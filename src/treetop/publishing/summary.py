@@ -8,15 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from treetop.advice.expected import margins_not_kept
-from treetop.advice.largest import largest_advice
-from treetop.advice.outlook import known_outlook
+from treetop.advice import counts_groups, known_outlook, largest_sizes, margins_not_kept
 from treetop.card import meaning as known
 from treetop.card.content import words_of
 from treetop.card.meaning import exact, loss_summary, meaning
 from treetop.card.words import reckless, worse_than_none
 from treetop.plan.file import PlanFile, read_plan
-from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.workload import LevelAccuracy
 from treetop.publishing.publish import Published
 
@@ -51,7 +48,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "prepared": list(file.prepared),
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": words_of(told).notes(told),
-        "largest": largest_advice(told, confidence).to_dict() if isinstance(told, GroupTablePlan) else None,
+        "largest": largest_sizes(told, confidence).to_dict() if counts_groups(told) else None,
         "outlook": None if (found := known_outlook(told, total)) is None else found.to_dict(),
     }
 

@@ -30,7 +30,7 @@ from treetop.addons.lab.mechanisms.mechanism import Mechanism
 from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS, named, register
 from treetop.addons.lab.plots import plot_errors, save_plots
 from treetop.advice.public import read_group_twin
-from treetop.advice.simulate import public_twin
+from treetop.advice.trials import public_twin
 from treetop.card.rebuild import rebuild_plan
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts

@@ -13,9 +13,8 @@ from treetop.addons.studio.state import PlanText
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.twin_map import draw
 from treetop.addons.studio.workspace import Workspace
-from treetop.advice.advise import advise, at_epsilon, epsilon_for
-from treetop.advice.fill_in import filled_in
-from treetop.advice.made_up import MOST, Row, try_out
+from treetop.advice import at_epsilon, epsilon_for, filled_in, loss_for
+from treetop.advice.made_up import MOST, MadeUpRow, release_made_up
 from treetop.card.meaning import meaning, say_epsilon, say_odds
 from treetop.errors import PlanError, PlanFileError, TreetopError
 from treetop.plan.file import PlanFile
@@ -24,14 +23,14 @@ from treetop.privacy import Loss
 
 LOSS = ("loss",)
 STEPS = 60
-"""Steps of the slider from the least to the largest epsilon, each by the same factor."""
+"""The slider has so many steps from the least to the largest epsilon, each by the same factor."""
 LEAST, LARGEST = 0.01, 10.0
 TOTAL = 100_000
 ROWS = 10
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return the values of the page."""
+    """Return what the page shows."""
     plan = workspace.plan()
     values: dict[str, Any] = {"trouble": None, "look": None, "stated": plan.get("loss", default={}) != {}}
     try:
@@ -45,7 +44,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
 
 
 def act(workspace: Workspace, form: Form) -> Done:
-    """Write epsilon and delta or, if an error decides, the epsilon that it takes."""
+    """Write epsilon and delta or, where an error decides, the epsilon that it takes."""
     plan = workspace.plan()
     file = plan.sketch
     file.plan.refuse_unless_top_down()
@@ -61,14 +60,14 @@ def act(workspace: Workspace, form: Form) -> Done:
     text = plan.changed(changes)
     if form.get("by") == "split":  # what the level needs decides the shares, too
         told = [f"{form.get('level')}={form.whole('error', 'The error')}"]
-        answer = advise(replace(file, plan=chosen), told)
+        answer = loss_for(replace(file, plan=chosen), told)
         text = filled_in(text, answer.plan, plan.path.name)
     plan.replace(text, form.get("seen"))
     return Done("accuracy", f"Saved to {plan.path.name}.")
 
 
 def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
-    """Return the errors of every table at the current loss, and the made-up twin."""
+    """Return the errors of every table at the loss that is looked at, and the made-up twin at it."""
     file = plan.sketch
     file.plan.refuse_unless_top_down()
     chosen = _chosen(file.plan, entered)
@@ -153,11 +152,11 @@ def position(epsilon: float) -> int:
 
 
 def twin(workspace: Workspace, file: PlanFile, level: str | None, total: int) -> dict[str, Any] | None:
-    """Release a made-up twin once; return large and small counts as bars, and a map if places are known."""
+    """Release a made-up twin once, and return large and small counts as bars, and a map where places are known."""
     if level is None:
         return None
     made = workspace.twin(file.plan.spine, total)
-    tried = try_out(file.plan, made, level)
+    tried = release_made_up(file.plan, made, level)
     rows = tried.rows(ROWS)
     top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1
     return {
@@ -167,8 +166,8 @@ def twin(workspace: Workspace, file: PlanFile, level: str | None, total: int) ->
     }
 
 
-def _bar(row: Row, top: int) -> dict[str, float]:
-    """Return the position of a count's bar, from 0 to 100: by square roots, so that small counts are seen as well."""
+def _bar(row: MadeUpRow, top: int) -> dict[str, float]:
+    """Return where the bar of a count stands, from 0 to 100: by square roots, so that small counts are seen as well."""
 
     def at(count: int) -> float:
         return round(100 * math.sqrt(max(count, 0) / top), 2)

@@ -1,41 +1,40 @@
-"""Shares of a fixed sum: how far money, or seats, go astray when they are dealt out by released counts.
+"""Refining a split by trials on a public table, by the errors of counts or of shares dealt out by them.
 
-The task of Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release", with shares in
-proportion to counts.
+Shares are the task of Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release":
+how far money, or seats, go astray if a fixed sum is apportioned by released counts.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number, positive
-from treetop.advice.expected import Floats
+from treetop.advice.error_laws import Floats
 from treetop.advice.prior import Prior
-from treetop.advice.simulate import Ints, Nodes, public_twin, squared_errors, try_out
-from treetop.advice.split_for import level_weights
+from treetop.advice.report import Report
+from treetop.advice.trials import Ints, Nodes, each_release, public_twin, squared_errors
 from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
-from treetop.errors import PlanError
+from treetop.errors import LossError, PlanError
 from treetop.plan.plan import Plan
 from treetop.release.errors import merge, starts
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Every node of a coarser level has the same sum, which is dealt out to those of a finer level inside it."""
+    """Every node of the level `inside` has the same sum, apportioned by the counts of `level`."""
 
     level: str
-    """By whose counts the sum is dealt out."""
     inside: str = TOTAL
-    """Where each sum is dealt out; the total for one sum in all."""
 
     def __str__(self) -> str:
         return f"shares of {self.level} in {self.inside}"
@@ -46,20 +45,21 @@ def share_errors(
 ) -> Floats:
     """Return, for each trial on the prior's table, the sum of squared errors of all shares, a whole sum being 1.
 
-    Where an area is released empty, nothing is dealt out; one that is empty in the table has no shares.
+    If an area is released empty, nothing is dealt out; one that is empty in the table has no shares.
     """
     coarse, fine = (_depth(plan.spine, name) for name in (shares.inside, shares.level))
     if coarse >= fine:
         raise PlanError(f"{shares.level} is not refined after {shares.inside}: its nodes do not lie in one each")
     twin = public_twin(prior)
 
-    def look(nodes: Nodes, count: Ints) -> float:
-        return _astray(plan.spine, twin, nodes, count, coarse, fine)
+    def error(nodes: Nodes, count: Ints) -> float:
+        return squared_share_error(plan.spine, twin, nodes, count, coarse, fine)
 
-    return np.array(list(try_out(plan, prior, look, runs=runs, threads=threads, seed=seed)))
+    return np.array(list(each_release(plan, prior, error, runs=runs, threads=threads, seed=seed)))
 
 
-def _astray(spine: Spine, twin: Counts, nodes: Nodes, count: Ints, coarse: int, fine: int) -> float:
+def squared_share_error(spine: Spine, twin: Counts, nodes: Nodes, count: Ints, coarse: int, fine: int) -> float:
+    """Return the sum of squared errors of shares of level `fine` inside `coarse`, by their positions in the spine."""
     both = merge(pack(spine, nodes), count, twin)
     if not len(both.true):
         return 0.0
@@ -76,7 +76,7 @@ def _depth(spine: Spine, name: str) -> int:
     return 0 if name == TOTAL else spine.level(name).index
 
 
-# Refining a split by trial: a few steps of pattern search on a public twin, judged on fresh noise.
+# A pattern search on a public twin, judged on fresh noise.
 
 _FIRST_FACTOR = 2.0
 _LAST_FACTOR = 1.05
@@ -85,24 +85,19 @@ _STANDARD_ERRORS = 2.0
 
 @dataclass(frozen=True)
 class Refinement:
-    """What a search for a better split came to."""
+    """The result of a search for a better split; errors are of releases with fresh noise."""
 
     split: Mapping[str, Fraction]
     """The split to use: the one that was found if it is better, otherwise the one that was given."""
     better: bool
-    """Whether the search found one that is better on fresh noise, beyond two standard errors."""
+    """Whether the one that was found is better by two standard errors."""
     found: Mapping[str, Fraction]
-    """The best split of the search, better or not."""
     start_error: float
-    """The weighted total of squared errors with the split that was given, on fresh noise."""
     found_error: float
-    """The same with the one that was found."""
     standard_error: float
-    """Of the difference between the two."""
+    """Of the difference between the two errors."""
     tried: int
-    """How many splits were tried."""
-    what: str = "total squared error"
-    """Of what the errors are."""
+    what: str
 
     def __str__(self) -> str:
         gain = 1 - self.found_error / self.start_error if self.start_error else 0.0
@@ -110,6 +105,21 @@ class Refinement:
         return (
             f"Of {self.tried} splits the best {verdict}: {self.what} {self.found_error:,.6g} against "
             f"{self.start_error:,.6g} ({gain:+.1%}, give or take {self.standard_error:,.3g}) on fresh noise."
+        )
+
+    def report(self, plan: Plan) -> Report:
+        """Report the search; `plan` has the split to use."""
+        splits = {name: {level: float(by) for level, by in getattr(self, name).items()} for name in ("split", "found")}
+        rows = tuple({"name": level, **{name: splits[name][level] for name in splits}} for level in splits["found"])
+        columns = (("level", "{name}"), ("tried", "{found:.4g}"), ("taken", "{split:.4g}"))
+        return Report(
+            plan,
+            "refined",
+            "Splits near it, tried on the prior",
+            rows,
+            columns,
+            values={**asdict(self), **splits},
+            notes=(str(self),),
         )
 
 
@@ -126,9 +136,9 @@ def refine_split(
     seed: int = 0,
 ) -> Refinement:
     """Search near the plan's split for one with less weighted squared error in releases of the prior's twin, or with
-    less squared error of `shares` that are dealt out by the released counts, in place of the counts.
+    less squared error of `shares` that are dealt out by the released counts.
 
-    Every level's share is raised and lowered by a factor in turn, which shrinks when nothing helps.
+    Every level's share in turn is multiplied and divided by a factor, which shrinks when nothing helps.
     """
     if fresh_runs < 2 or tries < 1:
         raise PlanError("a refinement needs at least 1 try, and 2 fresh runs to judge it by")
@@ -177,7 +187,7 @@ def refine_split(
 
 
 def _start(plan: Plan) -> dict[str, Fraction]:
-    """Return the plan's own weights where it has any: they are shorter than the shares."""
+    """Return the plan's own weights if it has any: they are shorter than the shares."""
     given = plan.split if isinstance(plan.split, Mapping) else {}
     measured = [level for level in plan.levels if level.is_measured]
     return {level.name: positive(given.get(level.name, level.share), level.name) for level in measured}
@@ -187,3 +197,16 @@ def _split(logs: Mapping[str, float]) -> dict[str, Fraction]:
     top = max(logs.values())
     total = math.fsum(math.exp(value - top) for value in logs.values())
     return {name: Fraction(Decimal(f"{math.exp(value - top) / total:.6g}")) for name, value in logs.items()}
+
+
+def level_weights(spine: Spine, weights: Mapping[str, Number] | None) -> dict[str, float]:
+    """Return the weight of the errors of the total and of every level (default 1)."""
+    names = [TOTAL, *(level.name for level in spine.levels)]
+    result = dict.fromkeys(names, 1.0)
+    for name, weight in (weights or {}).items():
+        if name not in names:
+            raise LossError(f"the weights name {name!r}, which is not a level{nearest(name, names)}")
+        result[name] = float(weight)
+        if not (math.isfinite(result[name]) and result[name] >= 0):
+            raise LossError(f"the weight of {name} is {weight}: give zero or a positive number")
+    return result

@@ -1,0 +1,401 @@
+"""Trials: whole releases of a public twin, to see the errors of released counts before any private data is read.
+
+The noise of a trial comes from keys that anybody can compute, so trials are for public tables only. A twin is of
+another year, or made up: its totals are not those that are public of the private table. So in a trial exact facts have
+the twin's own numbers, and its errors are those of the noise. Bounds and impossible cells stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop._util.system import Progress
+from treetop.advice.error_laws import Floats, mean_absolute_of_count
+from treetop.advice.expected import Depths
+from treetop.advice.largest import largest_degrees, largest_sizes
+from treetop.advice.losses import say_loss
+from treetop.advice.prior import Prior, refuse_counts, refuse_same_records
+from treetop.advice.public import (
+    GroupTwin,
+    Planned,
+    counts_degrees,
+    counts_groups,
+    open_plan,
+    refuse_other_kinds,
+    sizes_of,
+    twin_of,
+)
+from treetop.advice.report import Report
+from treetop.counts.constraint_reader import fact_of
+from treetop.counts.counts import Counts, layout, pack
+from treetop.domain.constraints import PublicFacts, TableFact
+from treetop.domain.spine import Spine
+from treetop.domain.unit import TOTAL
+from treetop.errors import FactError, PlanError
+from treetop.measure.bounded import contradiction, leaf_nodes
+from treetop.measure.descent import descent_of
+from treetop.measure.questions import leaves_of
+from treetop.measure.readers import leaves_above_zero
+from treetop.measure.vectors import measured_groups
+from treetop.noise import Key
+from treetop.noise.gate import Gate
+from treetop.plan.plan import Plan
+from treetop.release.errors import merge, starts
+from treetop.release.run import run_plan
+
+Ints = NDArray[np.int64]
+Nodes: TypeAlias = list[NDArray[np.int32]]
+T = TypeVar("T")
+
+EXACT = "exact"
+OWN_FACTS = (
+    "In the trials, facts that are exact counts have those of the twin: its errors are then those of the noise, and "
+    "not of another year."
+)
+
+
+def try_out(
+    plan: Planned,
+    twin: Prior | GroupTwin | str | Path,
+    *,
+    twin_source: str | None = None,
+    total: float | None = None,
+    runs: int = 20,
+    confidence: float = 0.95,
+    threads: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    private: Counts | None = None,
+) -> Report:
+    """Release a public twin many times by the plan, and compare every level with the twin.
+
+    For a plan for group sizes the report has a part `largest`: what other largest sizes would cost and lose. For one
+    for degrees under "node" it is about the largest degree instead.
+
+    Args:
+        plan: The plan, or its file.
+        twin: A `Prior`, or the location of a public or synthetic table, or of a release. It must not be the private
+            table.
+        twin_source: Where the twin is from, in words.
+        total: For a plan for degrees: about how many people there are (as many as in the twin by default).
+        runs: The number of trials.
+        confidence: The share of the counts that a margin covers.
+        threads: Trials at once; as many as cores by default.
+        seed: Another seed draws other noise.
+        progress: Called with the fraction of trials done.
+        private: The counts of the private table, by `read_true_counts`, if they are at hand; a twin with the same
+            records is refused.
+    """
+    own, file = open_plan(plan)
+    if counts_degrees(own):
+        return largest_degrees(own, file, twin, twin_source, total)
+    refuse_other_kinds(own)
+    public, notes = twin_of(own, file, twin, twin_source)
+    prior = public.prior if isinstance(public, GroupTwin) else public
+    public_twin(prior, private)
+    if not 0 < confidence < 1:
+        raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
+    if prior.twin is not None and differs(own, prior.twin):
+        notes = [*notes, OWN_FACTS]
+    tried = []
+    for done, levels in enumerate(trials(own, prior, _sizes, runs=runs, threads=threads, seed=seed), start=1):
+        tried.append(levels)
+        if progress is not None:
+            progress("trials", done / runs)
+    parts = {}
+    if counts_groups(own) and isinstance(public, GroupTwin):
+        parts["largest"] = largest_sizes(own, confidence, public)
+    return replace(_report(own, prior, tried, confidence), parts=parts, public_notes=tuple(notes))
+
+
+def _report(plan: Plan, prior: Prior, tried: Sequence[Sequence[tuple[Ints, Ints]]], confidence: float) -> Report:
+    runs, rows, percent = len(tried), [], f"± {100 * confidence:g}%"
+    names = [(TOTAL, 1), *((level.name, level.nodes) for level in plan.spine.levels)]
+    for index, (name, nodes) in enumerate(names):
+        planned = plan.levels[index]
+        margin = planned.margin(1 - Fraction(str(confidence)), plan.terms)
+        found = _pooled([levels[index] for levels in tried], confidence, margin)
+        rows.append(
+            {
+                "level": index,
+                "name": name,
+                "nodes": nodes,
+                "predicted_mean": mean_absolute_of_count(planned.law, plan.terms) if planned.is_measured else 0.0,
+                "predicted_margin": margin,
+                "mean": found.mean,
+                "mean_of_all": found.sum / (runs * nodes),
+                "margin": found.margin,
+                "within": found.within,
+            }
+        )
+    reach = "the interval of one number reaches" if counts_groups(plan) else "the margin of a measurement"
+    return Report(
+        plan,
+        "trials",
+        f"Trials at {say_loss(plan)}",
+        tuple(rows),
+        (
+            ("level", "{level:d}"),
+            ("name", "{name}"),
+            ("measured: mean", "{predicted_mean:,.4g}"),
+            (percent, "{predicted_margin:,}"),
+            ("released: mean", "{mean:,.4g}"),
+            (percent, "{margin:,}"),
+            ("within", "{within:.1%}"),
+        ),
+        values={"twin": prior.words, "runs": runs},
+        notes=(
+            f"{runs} releases of a public twin ({prior.words}), counts above zero in either; within: released counts "
+            f"no farther off than {reach}.",
+        ),
+    )
+
+
+def trials(
+    plan: Plan,
+    prior: Prior,
+    summarise: Callable[[Ints], T],
+    *,
+    runs: int,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Iterator[list[T]]:
+    """Yield, run by run, a summary of the errors of the total and of every level, at the nodes above zero in either."""
+    twin = public_twin(prior)
+
+    def summary(nodes: Nodes, count: Ints) -> list[T]:
+        return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
+
+    yield from each_release(plan, prior, summary, runs=runs, threads=threads, seed=seed)
+
+
+def each_release(
+    plan: Plan,
+    prior: Prior,
+    summarise: Callable[[Nodes, Ints], T],
+    *,
+    runs: int,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Iterator[T]:
+    """Release the twin of a prior many times, and yield a summary of the leaves and counts of each release."""
+    twin = public_twin(prior)
+    prior.fits(plan.spine)
+    yield from _releases(plan, twin, summarise, runs, threads, seed)
+
+
+def _releases(
+    plan: Plan, twin: Counts, summarise: Callable[[Nodes, Ints], T], runs: int, threads: int | None, seed: int
+) -> Iterator[T]:
+    if runs < 1:
+        raise PlanError(f"the number of trials is {runs}: give 1 or more")
+    release = _released(fitted(plan, twin), twin)
+    secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
+    with ThreadPoolExecutor(max_workers=max(threads or os.cpu_count() or 1, 1)) as pool:
+        yield from pool.map(lambda number: summarise(*release(secret.derive("trial", number))), range(runs))
+
+
+def _released(plan: Plan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
+    """Return a function that releases a twin once by the plan, to leaves and their counts."""
+    if counts_groups(plan):
+        sizes, core = sizes_of(plan.spine, twin), plan.core
+
+        def of_groups(key: Key) -> tuple[Nodes, Ints]:
+            with measured_groups(core, sizes, Gate(key), None) as found:
+                nodes, count = leaves_above_zero(found.counts[core.tree.levels[-1]])
+            return list(nodes.astype(np.int32)), count
+
+        return of_groups
+    descent_of(plan)  # made once, not by every thread
+
+    def top_down(key: Key) -> tuple[Nodes, Ints]:
+        # Not bound to the plan, so that plans are compared under the same words.
+        leaves = run_plan(plan, twin, key, {})
+        return list(leaves.nodes), leaves.count
+
+    return top_down
+
+
+def public_twin(prior: Prior, private: Counts | None = None) -> Counts:
+    """Return the twin of a prior, refusing what has none, and one with the records of the private table."""
+    refuse_counts(prior)
+    if prior.twin is None:
+        raise PlanError("a sketch cannot be released on trial: give a public or a synthetic table")
+    if private is not None:
+        refuse_same_records(prior.records, private, "twin")
+    return prior.twin
+
+
+def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[Ints]:
+    """Return released less true counts at the total and every level, for the nodes above zero in either."""
+    both = merge(pack(spine, nodes), count, twin)
+    error: Ints = both.released.astype(np.int64, copy=False) - both.true
+    firsts = (np.flatnonzero(starts(both.keys, digit)) for digit in layout(spine))
+    below = [np.add.reduceat(error, first) if len(first) else error for first in firsts]
+    return [error.sum(keepdims=True), *below]
+
+
+def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
+    """Return, for each run and level, the sum of squared errors of all released counts."""
+    return np.array(list(trials(plan, prior, _squares, runs=runs, threads=threads, seed=seed)))
+
+
+def _squares(errors: Ints) -> float:
+    return float((errors.astype(np.float64) ** 2).sum())
+
+
+def _sizes(errors: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct absolute errors, and the number of each: far fewer than there are nodes."""
+    sizes, times = np.unique(np.abs(errors), return_counts=True)
+    return sizes, times
+
+
+class _Pooled(NamedTuple):
+    """Absolute errors of one level over all runs."""
+
+    sum: float
+    mean: float
+    margin: int
+    within: float
+
+
+def _pooled(runs: Sequence[tuple[Ints, Ints]], confidence: float, margin: int) -> _Pooled:
+    sizes, place = np.unique(np.concatenate([sizes for sizes, _ in runs]), return_inverse=True)
+    times = np.bincount(place, np.concatenate([times for _, times in runs]), len(sizes))
+    if len(sizes) == 0:
+        return _Pooled(0.0, 0.0, 0, 1.0)
+    total, counted = float(sizes @ times), np.cumsum(times)
+    least = int(np.searchsorted(counted, confidence * counted[-1]))
+    return _Pooled(total, total / counted[-1], int(sizes[least]), float(times[sizes <= margin].sum() / counted[-1]))
+
+
+# Errors of any table in trials: of levels and margins, and of what is only summed from them.
+
+_FEW = 1 << 20
+"""Up to so many cells are summed without renumbering those that occur."""
+
+
+def table_errors(
+    plan: Plan,
+    prior: Prior,
+    tables: Sequence[Depths],
+    *,
+    runs: int = 20,
+    threads: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[float]:
+    """Release a public twin many times, and return the mean absolute error of every table, over all public nodes.
+
+    The twin may have been read with another order of the same attributes.
+    """
+    spine = plan.spine
+    leaf, true = moved_leaves(prior, spine)
+
+    def errors_of(nodes: Nodes, count: Ints) -> list[float]:
+        leaves = [
+            np.concatenate([own, np.asarray(released, np.int64)]) for own, released in zip(leaf, nodes, strict=True)
+        ]
+        error = np.concatenate([-true, count])
+        return [mean_error(spine, leaves, error, table) for table in tables]
+
+    tried = []
+    twin = Counts.from_leaves(spine, leaf, true)
+    for done, errors in enumerate(_releases(plan, twin, errors_of, runs, threads, seed), start=1):
+        tried.append(errors)
+        if progress is not None:
+            progress("trials", done / runs)
+    means: list[float] = np.mean(tried, axis=0).tolist()
+    return means
+
+
+def moved_leaves(prior: Prior, spine: Spine) -> tuple[list[Ints], Ints]:
+    """Return the leaves of a twin by the numbers that they have in a spine, and their counts."""
+    leaves, count = leaves_of(prior.spine, public_twin(prior))
+    if list(prior.spine.attributes) != list(spine.attributes):
+        raise PlanError("the twin is about other attributes than the plan")
+    moved = []
+    for own, there, here in zip(leaves, prior.spine.trees, spine.trees, strict=True):
+        place = pc.index_in(there.codes[-1], value_set=here.codes[-1])
+        if place.null_count or len(there.codes[-1]) != len(here.codes[-1]):
+            raise PlanError("the twin is about other leaves than the plan")
+        moved.append(np.asarray(place.cast(pa.int64()))[own])
+    return moved, count
+
+
+def mean_error(spine: Spine, leaves: Sequence[Ints], error: Ints, table: Depths) -> float:
+    """Return the mean absolute error of a table's cells, of errors by leaf; a leaf may stand there twice."""
+    nodes = math.prod(tree.sizes[depth - 1] for tree, depth in zip(spine.trees, table, strict=True) if depth)
+    return float(np.abs(cell_sums(spine, leaves, error, table)).sum()) / nodes
+
+
+def cell_sums(spine: Spine, leaves: Sequence[Ints], value: Ints, table: Depths) -> NDArray[np.float64]:
+    """Return the sums of leaves' values in the cells of a table, at least in those that have any."""
+    cell, cells = np.zeros(len(value), np.int64), 1
+    for tree, depth, own in zip(spine.trees, table, leaves, strict=True):
+        if depth:
+            cell = cell * tree.sizes[depth - 1] + tree.ancestors(depth - 1)[own]
+            cells *= tree.sizes[depth - 1]
+            if cells > 4 * len(cell) + _FEW:  # most are empty, and their number may exceed 64 bits
+                found, cell = np.unique(cell, return_inverse=True)
+                cell, cells = cell.reshape(-1), len(found)
+    sums: NDArray[np.float64] = np.asarray(np.bincount(cell, value), np.float64)
+    return sums
+
+
+# Public facts in a trial.
+
+
+def fitted(plan: Plan, twin: Counts) -> Plan:
+    """Return the plan with the twin's own exact facts; refuse a twin that contradicts bounds or zeros."""
+    facts = plan.public_facts
+    if not facts:
+        return plan
+    others = PublicFacts(facts.spine, tuple(fact for fact in facts if EXACT not in fact.kinds))
+    if (found := contradiction(others, twin)) is not None:
+        fact, why = found
+        raise FactError(
+            f"the twin contradicts {fact.words}: {why}. A trial on it would say nothing of this plan: give a twin that "
+            "keeps the facts, or leave that fact out of a copy of the plan"
+        )
+    own = _with_counts(facts, twin)
+    return plan if own is facts else replace(plan, facts=own)
+
+
+def differs(plan: Plan, twin: Counts) -> bool:
+    """Whether a twin has other counts than exact facts say."""
+    facts = plan.public_facts
+    return bool(facts) and _with_counts(facts, twin) is not facts
+
+
+def _with_counts(facts: PublicFacts, twin: Counts) -> PublicFacts:
+    """Return facts whose exact counts are those of a public table; the same ones where they are anyway."""
+    told = [fact for fact in facts if EXACT in fact.kinds]
+    if not told:
+        return facts
+    nodes, number = leaf_nodes(facts.spine, twin), np.diff(twin.before)
+    finest = facts.spine.finest
+    moved = {fact.name: fact.table.counted(fact.stated[EXACT][0], nodes, finest, number) for fact in told}
+    if all(np.array_equal(moved[fact.name], fact.stated[EXACT][1]) for fact in told):
+        return facts
+    return PublicFacts(facts.spine, tuple(_told(fact, moved.get(fact.name)) for fact in facts))
+
+
+def _told(fact: TableFact, count: Ints | None) -> TableFact:
+    if count is None:
+        return fact
+    stated = {EXACT: (fact.stated[EXACT][0], count)}
+    return fact_of(fact.table, fact.kinds, stated, unchecked=fact.unchecked, places=fact.places)
