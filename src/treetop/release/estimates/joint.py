@@ -17,7 +17,7 @@ from treetop.errors import QueryError, ReleaseError, SpineError
 from treetop.fit import Depths, Grid, JointFit, NoisyTable, join
 from treetop.fit import joint_fit as fit_tables
 from treetop.noise import Law
-from treetop.release.estimates.again import all_measurements
+from treetop.release.estimates.reestimate import all_measurements
 from treetop.release.margins import codes_of
 from treetop.release.release import Release
 
