@@ -250,7 +250,7 @@ def _one_by_one(levels: Sequence[Level], index: int, nodes: NDArray[np.integer])
     return tests
 
 
-# Preferences: what a release favours, in one word that decides how it is repaired.
+# Preferences: one word that decides the repair.
 
 Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
 

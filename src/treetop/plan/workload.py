@@ -148,7 +148,7 @@ def cells_of(unit: Unit, workload: Workload) -> Cells | None:
     return tuple(cells) or None
 
 
-# The tables of a plan, levels and margins: how the loss is divided over them, their noise, and what each costs.
+# The tables of a plan, levels and margins: their shares of the loss, their noise and their costs.
 
 ALL_MARGINS = "margins"
 """What a split calls all margins together."""

@@ -151,7 +151,7 @@ def _number(number: Fraction) -> str:
     return f"{digits[:-places]}.{digits[-places:]}"
 
 
-# The JSON Schema of plan files, for editors and other programs: what a field may hold, not what fits together.
+# The JSON Schema of plan files, for editors and other programs. It checks fields one by one, not their combinations.
 
 
 def plan_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The section [graph] of a plan file: from two tables and a relation to an ordinary plan for an ordinary table."""
+"""The section [graph] of a plan file: turn two tables and a neighbour relation into an ordinary plan."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from treetop.privacy.relation import GraphUnit, check_entity, check_relation, on
 
 DEGREES = "degrees"
 _TABLES = {"edges": "edges", "nodes": "nodes", DEGREES: "edges"}
-"""By what is counted, the private table that is named where a plan is run."""
+"""The private table that a run is given, by the counted object."""
 OF_DATA = ("unknown", "period")
-"""What may be said about the data of a graph in the section of that name."""
+"""Keys that graph plans may have under [data]."""
 
 
 @dataclass(frozen=True, eq=False)
 class GraphFile:
-    """What a plan file says about a graph."""
+    """The graph of a plan file, and how its tables are read."""
 
     graph: Graph
     """The graph; its tables are named, not read."""
     counts: str
-    """What is counted: "edges", "nodes" or "degrees"."""
+    """The counted object: "edges", "nodes" or "degrees"."""
     columns: tuple[str, ...]
-    """The columns of the node table that the plan uses."""
+    """Columns of the node table that the plan uses."""
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """How the tables "nodes" and "edges" are read, as arguments of `Source`: first lines and delimiters."""
+    """Read options of the tables "nodes" and "edges": header and delimiter, as arguments of `Source`."""
 
     def table(self, location: str) -> EdgeTable | NodeTable | Graph:
         """Return the private table that the plan counts; `location` is the edge table, or the node table."""
@@ -49,33 +49,33 @@ class GraphFile:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Where the private tables are that are read beside the one that is counted."""
+        """Locations of the private tables that are read beside the counted one."""
         return () if self.of_edges is None else (str(self.graph.nodes),)
 
     def changes(self) -> Mapping[str, Changes]:
-        """Read the node table and return what each rule of cleaning changed: private, for the steward only."""
+        """Read the node table and return the changes by each cleaning rule. Private, for the steward only."""
         return self.graph.read_nodes(self.columns).changes
 
     @property
     def of_edges(self) -> Graph | None:
-        """The graph, where its edges are counted, between groups or of each person."""
+        """The graph, if its edges are counted (between groups or by person); otherwise None."""
         return self.graph if _TABLES[self.counts] == "edges" else None
 
     def describe(self) -> dict[str, Any]:
-        """Return how the graph is read, as plain values; where its tables are is the steward's own."""
+        """Return how the graph is read, as plain values, without the private locations of its tables."""
         stated = fields.written("graph", self)
         return {**stated, "clean": {name: rule.describe() for name, rule in self.graph.cleaning.items()}}
 
     def unit(self, stated: Unit) -> Unit:
-        """Return the unit of a plan that says of which graphs it is; people who are counted are an ordinary unit."""
+        """Return the unit of a plan with the graph it refers to; if people are counted, the unit is unchanged."""
         return stated if self.counts == "nodes" else GraphUnit(stated, self.graph.facts)
 
     def described(self, description: str) -> str:
-        """Return a description that says how people were read; what the relation protects is a fact of its own."""
+        """Return a description that includes the reading of people; the relation is described separately."""
         return " ".join(part for part in (description, *(s for s in self._cleaned() if s not in description)) if part)
 
     def sentences(self) -> list[str]:
-        """Say what is protected and how edges are counted, for the plan and the card."""
+        """Describe the protected unit and the counting of edges, for the plan and the card."""
         if self.counts == DEGREES:  # what is protected is said by the unit
             return [one_edge(self.graph.directed), *self._cleaned()]
         return [*(self.graph.sentences() if self.counts == "edges" else []), *self._cleaned()]
@@ -92,9 +92,9 @@ class GraphFile:
 
 
 def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
-    """Return a plan file's values with the unit and the source that its section [graph] comes to.
+    """Return a plan file's values with the unit and the source that follow from its section [graph].
 
-    What the sections say themselves stays, and is refused where the relation says otherwise.
+    Values that the sections state are kept, and refused if they contradict the relation.
     """
     if "graph" not in values:
         return values
@@ -129,7 +129,7 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
 
 
 def refuse_data(section: Section) -> None:
-    """Refuse what is said of a private table that is not one of a graph."""
+    """Refuse data options that do not apply to a graph."""
     for key in section.values:
         if key not in OF_DATA:
             raise section.problem(
@@ -144,7 +144,7 @@ def _fill(unit: dict[str, Any], key: str, value: Any, section: Section) -> None:
 
 
 def private_tables(graph: Mapping[str, Any], folder: Path) -> list[str]:
-    """Return the node table and the edge table, as far as they are named: neither may serve as a public file."""
+    """Return the named node and edge tables: neither may serve as a public file."""
     return [str(folder / graph[key]) for key in ("nodes", "edges") if graph.get(key) is not None]
 
 
@@ -156,9 +156,9 @@ def read_graph(
     unit: Unit | None,
     unknown: Any,
 ) -> GraphFile | None:
-    """Make a graph of what the section says, and see that it fits the rest of the plan; the tables are not touched.
+    """Make a graph from the section, and check that it fits the rest of the plan; the tables are not read.
 
-    `unit` is that of a plan along a spine; degrees have one of their own.
+    `unit` is that of a plan along a spine; degree plans have their own.
     """
     if not stated:
         return None
@@ -200,7 +200,7 @@ def read_graph(
 
 
 def _first_line(stated: Mapping[str, Any], table: str) -> dict[str, Any]:
-    """Return what is said of the first line of a table, and of its delimiter."""
+    """Return the header and delimiter options of a table."""
     said = {key: stated[f"{table}_{key}"] for key in ("header", "names", "delimiter")}
     Source("-", **said)  # what does not fit is refused now
     return {key: value for key, value in said.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The files that a plan file names, found without reading any of them."""
+"""Find the files that a plan file names, without reading them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def named_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sections(values: Any, path: list[str], place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the sections of a declared path, in which a name in capitals stands for every name."""
+    """Yield the sections of a declared path; a name in capitals stands for every name."""
     if not path:
         yield place, values
     elif isinstance(values, Mapping):
@@ -64,19 +64,19 @@ class PublicFile:
     """A public file that a plan names."""
 
     section: str
-    """The section that names it."""
+    """Section that names it."""
     field: str
-    """Its field there, as messages call it."""
+    """Field that names it, for messages."""
     path: Path
-    """Where it is, found from the plan file's folder."""
+    """Path, found from the plan file's folder."""
     why: str
-    """Why it may not be the private table, and what to do instead."""
+    """Reason why it may not be the private table, with a remedy."""
 
 
 def public_files(
     values: Mapping[str, Any], attributes: Mapping[str, Attribute], folder: Path
 ) -> tuple[PublicFile, ...]:
-    """Return every public file that the fields of a plan file name; fields of another type than a name are left out."""
+    """Return every public file that a plan file names; fields of other types are left out."""
     named = (*_named(values), *_hierarchies(attributes))
     return tuple(
         PublicFile(section, field, folder / name, why)

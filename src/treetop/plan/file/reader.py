@@ -1,4 +1,4 @@
-"""Reading a plan file: from TOML to a plan, with every mistake named by section and field."""
+"""Read a plan file: from TOML to a plan. Error messages name the section and field."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
 from treetop.privacy.relation import check_entity
 
-# The facts of a plan file: what is public and must stay true, by the tables that it is about.
+# The facts of a plan file: public knowledge that the release satisfies, by table.
 
 
 def stated_facts(stated: Stated, spine: Spine) -> PublicFacts:
-    """Read what [facts] states, its files found from the plan file's folder."""
+    """Read the facts of [facts]; their files are found from the plan file's folder."""
     section = Section(str(stated.path), "facts", stated.values[""]["facts"])
     facts = {name: _fact(section, name, stated.path.parent) for name in section.values}
     with section.located():
@@ -51,7 +51,7 @@ def stated_facts(stated: Stated, spine: Spine) -> PublicFacts:
 
 @contextmanager
 def located(path: Path) -> Iterator[None]:
-    """Name the file and the section in whatever is refused of facts within."""
+    """Add the file and the section to fact errors that the block raises."""
     try:
         yield
     except FactError as problem:
@@ -81,7 +81,7 @@ def _fact(section: Section, name: str, folder: Path) -> Fact:
 
 
 def read_groups(stated: Stated) -> PlanFile:
-    """Make a plan of a file with a section [groups]; private data is not touched."""
+    """Make a plan of a file with a section [groups]; private data is not read."""
     groups, unit, data = (stated.values[name] for name in ("groups", "unit", "data"))
     section, path = stated.sections["groups"], stated.path
     _refuse_beside_groups(stated)
@@ -125,7 +125,7 @@ def read_groups(stated: Stated) -> PlanFile:
 
 
 def _refuse_beside_groups(stated: Stated) -> None:
-    """Refuse what plans for other counts may have."""
+    """Refuse fields that only plans for other counts have."""
     attributes, section = stated.attributes, stated.sections
     if len(attributes) > 1:
         raise PlanFileError(
@@ -144,7 +144,7 @@ def _refuse_beside_groups(stated: Stated) -> None:
 
 
 def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
-    """Return the columns of the private table; people need no region, since the list has that of their group."""
+    """Return the columns of the private table; people need no region, since the group list has it."""
     groups, section, count = stated.values["groups"], stated.sections["groups"], stated.values["data"]["count"]
     attribute = stated.attributes[place]
     columns = {} if rows == "people" and not attribute.section.has("column") else {place: attribute.column}
@@ -182,7 +182,7 @@ def _read_list(stated: Stated, column: str, regions: Hierarchy) -> GroupList | N
     return listed
 
 
-# A plan file whose section [graph] counts degrees, of the whole graph or, with one attribute, by place.
+# A plan file with a section [graph] that counts degrees, of the whole graph or, with one attribute, by place.
 
 
 def counts_degrees(values: Mapping[str, Any]) -> bool:
@@ -206,7 +206,7 @@ def with_source(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
 
 
 def read_degrees(stated: Stated) -> PlanFile:
-    """Make a plan of a file that counts degrees; private data is not touched."""
+    """Make a plan of a file that counts degrees; private data is not read."""
     section, folder, told = stated.sections, stated.path.parent, stated.values["graph"]
     unknown = stated.values["data"]["unknown"]
     _refuse_beside_degrees(stated)
@@ -248,7 +248,7 @@ def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Degree
 
 
 def _refuse_beside_degrees(stated: Stated) -> None:
-    """Refuse what plans for other counts may have."""
+    """Refuse fields that only plans for other counts have."""
     attributes, section, release = stated.attributes, stated.sections, stated.values["release"]
     if len(attributes) > 1:
         raise PlanFileError(
@@ -266,24 +266,24 @@ def _refuse_beside_degrees(stated: Stated) -> None:
 
 _ENDS = ("origin", "destination")
 BOTTOM_UP = "bottom-up"
-"""The order in which leaves alone are measured, and margins are none unless they are asked for."""
+"""The order that measures leaves only; it has no margins unless they are requested."""
 _LARGEST = 1 << 24
-"""How many bytes a plan file may have."""
+"""Largest size of a plan file, in bytes."""
 
 
 def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
-    """Read a plan file; private data is not touched.
+    """Read a plan file; private data is not read.
 
-    A loss that is left open is a question, unless there is an epsilon to stand in for it while one is looked for.
-    Raises `PlanFileError` for what cannot be understood, `IncompletePlan` for questions that are left open,
-    and the engine's own errors, with file and section, for what does not fit together.
+    An open loss is a question, unless the epsilon `stand_in` is given while the loss is searched for. Raises
+    `PlanFileError` for a file that cannot be parsed, `IncompletePlan` for open questions, and the engine's own errors,
+    with file and section, for contradictions.
     """
     path = Path(path)
     return parse_plan(plan_text(path), path, stand_in=stand_in)
 
 
 def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
-    """Read the text of a plan file as if it stood at a path, from which the files that it names are found."""
+    """Read the text of a plan file as if it were at `path`; the files that it names are found from there."""
     path = Path(path)
     given = _parse(text, path)
     family = family_of(given)
@@ -295,7 +295,7 @@ def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -
 
 
 def family_of(values: Mapping[str, Any]) -> str:
-    """Return the family of a plan by its values, as TOML has them."""
+    """Return the family of a plan, given its TOML values."""
     if "groups" in values:
         return fields.GROUPS
     return fields.DEGREES if counts_degrees(values) else fields.SPINE
@@ -348,7 +348,7 @@ def _read_spine(stated: Stated) -> PlanFile:
 def _named_split(
     name: str, spine: Spine, facts: PublicFacts, unit: Unit, loss: Loss, unknown: Unknown
 ) -> dict[str, Fraction]:
-    """Return a split by its name, of what is measured: not what public facts decide, nor what they make impossible."""
+    """Return a named split of the measured tables, excluding those that facts fix or make impossible."""
     measured = narrowed(spine, facts.possible) if facts else spine
     names = [TOTAL, *(level.name for level in spine.levels)]
     known = {names[index] for index in known_levels(spine, facts)}
@@ -364,7 +364,7 @@ def _check_order(section: Section, order: Any, attributes: Mapping[str, object])
 
 
 def _check_release(section: Mapping[str, Section], release: dict[str, Any]) -> None:
-    """Refuse what does not go together under [release]; without intervals, they have no confidence."""
+    """Refuse contradictions under [release]; without intervals there is no confidence."""
     stated = section["release"]
     if release["prefer"] == "lower-error" and release["resolve"] != "full":
         raise stated.problem(
@@ -380,7 +380,7 @@ def _check_release(section: Mapping[str, Section], release: dict[str, Any]) -> N
 
 
 def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) -> Spine:
-    """Return the spine of the order that [spine] states; one attribute needs none."""
+    """Return the spine with the order from [spine]; one attribute needs none."""
     if isinstance(order, str):
         _refuse_third(section, order, trees)
     with section.located():
@@ -393,7 +393,7 @@ def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) ->
 
 
 def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) -> None:
-    """Refuse an order of two ends for more attributes, with the list to write instead."""
+    """Refuse an origin-destination order for more than two attributes, with the list to write instead."""
     others = {name: tree for name, tree in trees.items() if name not in _ENDS}
     if not others or order == BOTTOM_UP:
         return
@@ -407,7 +407,7 @@ def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) 
 
 
 def _with_elsewhere(section: Section, trees: Mapping[str, Hierarchy], is_graph: bool) -> dict[str, Hierarchy]:
-    """Return the hierarchies with a leaf for unknown codes; those that are shared stay shared."""
+    """Return the hierarchies with a leaf for unknown codes; shared ones stay shared."""
     if is_graph:
         raise section.problem(f'unknown = "{ELSEWHERE}" is for tables, and this is a graph: write "error" or "drop"')
     own: dict[int, Hierarchy] = {}
@@ -421,7 +421,7 @@ def _with_elsewhere(section: Section, trees: Mapping[str, Hierarchy], is_graph: 
 
 
 def _check_unknown(section: Section, unknown: Any, trees: Mapping[str, Hierarchy]) -> None:
-    """Refuse a leaf for unknown codes that is not one, before private data is read."""
+    """Refuse a missing leaf for unknown codes, before private data is read."""
     if isinstance(unknown, str):
         return
     leaves = section.table("unknown")
@@ -436,7 +436,7 @@ def _check_unknown(section: Section, unknown: Any, trees: Mapping[str, Hierarchy
 
 
 def plan_text(path: str | Path) -> str:
-    """Return the text of a plan file, word for word."""
+    """Return the text of a plan file, unchanged."""
     path = Path(path)
     try:
         with path.open("rb") as file:

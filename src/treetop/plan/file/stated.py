@@ -1,4 +1,4 @@
-"""What a plan file says, field by field, before its hierarchies are read: the part that all families of plans share."""
+"""Parse the fields of a plan file that all families of plans share, before its hierarchies are read."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from treetop.plan.file.paths import PublicFile, public_files, refuse_private
 from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 
-# A plan that was read from a file, with what the file says about the private table.
+# A plan that was read from a file, with its notes on the private table.
 
 
 class Said(Protocol):
-    """What is said about the data beside a plan: by a plan file, or by the facts of a run in Python."""
+    """Notes on the data of a plan: from a plan file, or from the options of a run in Python."""
 
     @property
     def description(self) -> str:
-        """What the release is about, at length."""
+        """Long description of the release."""
 
     @property
     def columns(self) -> Mapping[str, str] | None:
@@ -41,96 +41,93 @@ class Said(Protocol):
 
     @property
     def count(self) -> str | None:
-        """The column that says how many records a row stands for."""
+        """Column with the number of records that a row stands for."""
 
     @property
     def period(self) -> str | None:
-        """The time that the data are about, in words."""
+        """Period of the data, in words."""
 
     @property
     def keep(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that a row must have to be in the data at all, by column."""
+        """Values that a row must have to be included, by column."""
 
     @property
     def drop(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that leave a row out of the data, by column."""
+        """Values that exclude a row, by column."""
 
     @property
     def prepared(self) -> Sequence[str]:
-        """What was done to columns of text before they were read as codes, in short words."""
+        """Preparation of text columns before they are read as codes, in short words."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlanFile:
-    """A plan that was read from a file, with what the file says about the private table."""
+    """A plan that was read from a file, with the file's notes on the private table."""
 
     plan: Plan
-    """The plan."""
     path: Path
-    """Where it was read from."""
     text: str = field(repr=False)
-    """The file, word for word."""
+    """Text of the file, unchanged."""
     attributes: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    """The attributes' sections as they are written."""
+    """Sections of the attributes, as written."""
     columns: Mapping[str, str]
-    """For each attribute, its column in the private table."""
+    """Column of each attribute in the private table."""
     lookups: Mapping[str, Lookup] = field(repr=False)
-    """For each attribute with a hierarchy file, the file and the columns that exports use."""
+    """Lookup of each attribute with a hierarchy file: the file and its columns for exports."""
     description: str = ""
-    """What the release is about, at length."""
+    """Long description of the release."""
     loss_is_open: bool = False
-    """Whether the file leaves the loss open, so that the plan's epsilon only stands in for it."""
+    """Whether the file leaves the loss open, so that the plan's epsilon is only a stand-in."""
     source: str | None = None
     """The private table: a path (found from the plan file's folder), a glob, or a database URL."""
     query: str | None = None
-    """The query for a database."""
+    """Query, if the source is a database."""
     count: str | None = None
-    """The column that says how many records a row stands for."""
+    """Column with the number of records that a row stands for."""
     period: str | None = None
-    """The time that the data are about, in words."""
+    """Period of the data, in words."""
     delimiter: str | None = None
-    """The character between the fields of a CSV file."""
+    """Field separator of a CSV file."""
     encoding: str | None = None
-    """The encoding of a text file."""
     fields: Positions | None = None
-    """Where the fields of fixed-width text stand."""
+    """Positions of the fields of fixed-width text."""
     keep: Mapping[str, tuple[str, ...]] | None = None
-    """The values that a row must have to be in the data at all."""
+    """Values that a row must have to be included, by column."""
     drop: Mapping[str, tuple[str, ...]] | None = None
-    """The values that leave a row out of the data."""
+    """Values that exclude a row, by column."""
     sheet: str | None = None
-    """The sheet of a workbook."""
+    """Sheet of a workbook."""
     header: bool | None = None
-    """Whether the first line of a CSV file holds names: None is yes, unless one of them looks like a value."""
+    """Whether a CSV file has a header; None assumes one unless a name in it looks like a value."""
     names: tuple[str, ...] | None = None
-    """The names of all columns of a CSV file that does not hold them."""
+    """All column names of a CSV file without header."""
     blank_lines: BlankLines = "record"
-    """What a line with nothing in it is: a record, or nothing."""
+    """Whether an empty line is a record or ignored."""
     trim: bool | tuple[str, ...] | None = None
-    """The columns of text whose blanks at both ends do not count; True for all."""
+    """Text columns to strip of blanks at both ends; True for all."""
     missing: tuple[str, ...] | None = None
     """Texts that stand for a missing value."""
     thousands: Mapping[str, str] | None = None
-    """By column of numbers, what stands between their thousands."""
+    """Thousands separator by number column."""
     replace: Mapping[str, str] | None = None
-    """By column, a public file of codes and what each is counted as."""
+    """Public file by column that replaces codes: two columns, old and new."""
     pad: Mapping[str, int] | None = None
-    """By column, how long codes are."""
+    """Length to which codes are padded, by column."""
     bands: Mapping[str, tuple[int, ...]] | None = None
-    """By column, where bands of numbers begin."""
+    """Lower ends of number bands, by column."""
     elsewhere: bool = False
     """Whether every hierarchy was given a leaf for unknown codes, which its file does not have."""
     graph: GraphFile | None = None
-    """The graph whose edges or nodes are the private table."""
+    """The graph, if its edges or nodes are the private table."""
     keep_measurements: bool = False
-    """Whether a release keeps all that was measured."""
+    """Whether a release keeps all measurements."""
     groups: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The section of a plan for group sizes as it is written."""
+    """Section [groups] as written; None for other plans."""
     public_files: tuple[PublicFile, ...] = field(default=(), repr=False)
     """Every public file that the plan names: hierarchies, facts, replaced codes, group lists, vocabularies."""
 
     def refuse_private(self, table: Any) -> None:
-        """Refuse a private table that is one of the plan's public files, whatever its location is called."""
+        """Refuse a private table that is one of the plan's public files, even under another path."""
         refuse_private(self.path, self.public_files, [table, *([] if self.graph is None else [self.graph.graph])])
 
     def table(self, location: str, query: str | None = None) -> Any:
@@ -154,7 +151,7 @@ class PlanFile:
 
     @cached_property
     def prepare(self) -> Prepare | None:
-        """What is done to columns of text before they are read as codes; None for nothing."""
+        """Preparation of text columns before they are read as codes; None for none."""
         replaced = {column: _codes(self.path.parent / name) for column, name in (self.replace or {}).items()}
         made = Prepare(
             trim=self.trim or (),
@@ -168,12 +165,12 @@ class PlanFile:
 
     @property
     def prepared(self) -> tuple[str, ...]:
-        """What is done to them, in short words."""
+        """The preparation in short words."""
         return () if self.prepare is None else tuple(self.prepare.words())
 
 
 def _codes(path: Path) -> dict[str, str]:
-    """Read a public file of two columns: codes, and what each is counted as."""
+    """Read a public file with two columns: codes and their replacements."""
     table = read(as_public(path))
     if table.num_columns != 2:
         raise DataError(f"{path}: has {table.num_columns} columns: give two, codes and what each is counted as")
@@ -191,40 +188,37 @@ def _codes(path: Path) -> dict[str, str]:
 
 
 _FIRST_ASKED = ("graph", ATTRIBUTE, "", "spine", "groups")
-"""The sections whose questions come before those of the others."""
+"""Sections with questions that are asked first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """What a plan file says, each field checked by itself."""
+    """The parsed fields of a plan file, each checked by itself."""
 
     path: Path
-    """The plan file."""
     text: str
-    """Its text."""
     family: str
-    """The family of plans that it is of."""
+    """Family of the plan."""
     sections: Mapping[str, Section]
-    """Its sections as they are written; empty ones where there are none."""
+    """Sections as written; missing ones are empty."""
     values: Mapping[str, Any]
-    """Its fields, by section and name; of the attributes by theirs."""
+    """Fields by section and name; those of attributes by attribute."""
     attributes: Mapping[str, Attribute]
-    """Its attributes."""
     loss_is_open: bool
-    """Whether no loss is stated, so that epsilon only stands in for one, or is missing."""
+    """Whether no loss is stated, so that epsilon is a stand-in or missing."""
 
     @property
     def source(self) -> str | None:
-        """The private table."""
+        """Location of the private table; None if it is not stated."""
         return self.values["data"]["source"]  # type: ignore[no-any-return]
 
     @property
     def public_files(self) -> tuple[PublicFile, ...]:
-        """The public files that it names."""
+        """The public files that the plan names."""
         return public_files(self.values, self.attributes, self.path.parent)
 
     def refuse_private_files(self) -> None:
-        """Refuse a private table that the plan names as one of its public files, before any of them is read."""
+        """Refuse a private table that the plan names as a public file, before any of them is read."""
         tables = [self.source, *private_tables(self.values.get("graph", {}), self.path.parent)]
         refuse_private(self.path, self.public_files, tables)
 
@@ -234,7 +228,7 @@ class Stated:
             return Loss(**fields.arguments(self.values, "plan.loss", self.family))
 
     def refuse_open(self) -> None:
-        """Refuse a plan that leaves questions open for which there is no safe default, naming every field at once."""
+        """Refuse open questions without a safe default; the error names every field at once."""
         asked = []
         for section in dict.fromkeys((*_FIRST_ASKED, *self.sections)):
             if section == ATTRIBUTE:
@@ -251,7 +245,7 @@ class Stated:
             raise IncompletePlan("\n".join([head, *lines]))
 
     def check_columns(self, columns: Sequence[str | None]) -> None:
-        """Refuse a column that is not among the fields of a fixed-width table, or the names of one without a header."""
+        """Refuse columns that a fixed-width table, or a CSV file without header, does not have."""
         data, section = self.values["data"], self.sections["data"]
         chosen = (*(data["keep"] or ()), *(data["drop"] or ()))
         used = [one for one in (*columns, data["count"], *chosen) if one is not None]
@@ -269,7 +263,7 @@ class Stated:
                 )
 
     def check_digest(self, name: str, tree: Hierarchy) -> None:
-        """Refuse a hierarchy that is not the one that the plan names by its hash."""
+        """Refuse a hierarchy with another hash than the plan states."""
         attribute = self.attributes[name]
         stated = attribute.stated["hierarchy_sha256"]
         if stated is not None and stated.lower() != tree.digest:
@@ -279,7 +273,7 @@ class Stated:
             )
 
     def plan_file(self, plan: Plan, columns: Mapping[str, str], **more: Any) -> PlanFile:
-        """Return the plan with what is said about the private table."""
+        """Return the plan with the notes on the private table."""
         said, own = (fields.arguments(self.values, what, self.family) for what in ("said", "file"))
         return PlanFile(
             plan=plan,
@@ -295,7 +289,7 @@ class Stated:
 
 
 def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, stand_in: Number | None) -> Stated:
-    """Read every field; where no loss is stated, an epsilon may stand in for it."""
+    """Read every field; if no loss is stated, the epsilon `stand_in` may replace it."""
     named = fields.sections(family)
     homes: dict[str, str] = {}
     known = [*fields.names("", family), *named]
@@ -324,7 +318,7 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
 
 
 def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
-    """See that what is said about the private table fits together, and find it from the plan file's folder."""
+    """Check the data options for contradictions, and find the private table from the plan file's folder."""
     source = data["source"]
     if source is not None and "://" not in source and source != "-":
         data["source"] = str(folder / source)

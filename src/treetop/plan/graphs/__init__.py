@@ -1,1 +1,1 @@
-"""Plans for what is released of a graph beside its edges: the degrees of its people."""
+"""Plans for the degrees of a graph."""

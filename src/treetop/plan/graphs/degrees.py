@@ -1,4 +1,4 @@
-"""A plan for the degrees of a graph: how many people have how many edges, measured once under a named relation."""
+"""A plan for the degrees of a graph: number of people by degree, measured once under a neighbour relation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from treetop.privacy import Loss, Neighbours
 from treetop.privacy.accountant import cost, level_noise, noise_for
 
 DEGREE = "degree"
-"""The attribute of the degrees, and its one level."""
+"""Name of the degree attribute and of its one level."""
 
 
 @dataclass(frozen=True, eq=False)
 class DegreeCounts(Plan):
-    """What plans for degrees have in common: of a whole graph, and by region."""
+    """Base class of degree plans, for a whole graph or by region."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, DegreeUnit):
@@ -43,36 +43,36 @@ class DegreeCounts(Plan):
 
     @property
     def degrees(self) -> DegreeUnit:
-        """The unit, as one of degrees."""
+        """The unit, typed as a degree unit."""
         assert isinstance(self.unit, DegreeUnit)
         return self.unit
 
     @property
     def stated_largest(self) -> int | tuple[int, ...]:
-        """The largest degree, or the candidates for it, as the plan states them."""
+        """The largest degree, or its candidates, as the plan states them."""
         return self.degrees.largest
 
     @property
     def choosing(self) -> Fraction | None:
-        """What choosing the largest degree has of the loss, where that is done."""
+        """Share of the loss for choosing the largest degree; None if it is not chosen."""
         return None
 
     def _all_measured(self) -> Workload:
-        """Return what is measured: the levels and, where theta is chosen, what that takes."""
+        """The workload: the levels, and the counts for choosing theta if it is chosen."""
         return self.workload
 
     @property
     def relation(self) -> str:
-        """Which graphs are neighbours."""
+        """Neighbour relation."""
         return self.degrees.graph.relation
 
     @property
     def people_are_public(self) -> bool:
-        """Whether all neighbours have as many nodes."""
+        """Whether all neighbours have the same number of nodes."""
         return self.unit.total_is_exact(False)
 
     def sentence(self) -> str:
-        """Say in plain English what is protected and what is guaranteed."""
+        """Describe the unit and the guarantee in plain English."""
         return f"{self.unit.sentence()} {self.kept_loss.sentence()}"
 
     def describe(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class DegreeCounts(Plan):
 
 @dataclass(frozen=True, eq=False)
 class DegreePlan(DegreeCounts):
-    """What will be released of the degrees of a whole graph; made by `degree_plan`.
+    """A plan for the degrees of a whole graph; made by `degree_plan`.
 
     >>> plan = degree_plan("edge", "add-remove", Loss(rho=1), largest=9)
     >>> [(level.name, level.nodes) for level in plan.levels]
@@ -94,16 +94,16 @@ class DegreePlan(DegreeCounts):
     """
 
     choice: Choice | None = None
-    """How theta is chosen, where the plan gives candidates for it. Before that is done, the largest of them stands for
-    it: no other needs as much noise."""
+    """How theta is chosen among candidates; None if it is fixed. Until then the largest candidate is used: no other
+    needs as much noise."""
 
     def settled(self, measured: Sequence[int]) -> DegreePlan:
-        """Return the plan with the theta that the rule takes, from what was measured of the candidates."""
+        """Return the plan with the theta that the rule selects, given the measurements of the candidates."""
         assert self.choice is not None
         return self._with(replace(self.choice, measured=tuple(measured)), self.choice.best(self.widths, measured))
 
     def as_released(self, spine: Spine) -> Plan:
-        """Return the plan with the theta of a release, where that was chosen among the candidates of this one."""
+        """Return the plan with the theta of a release, if that was chosen among this plan's candidates."""
         theta = spine.trees[0].sizes[-1] - 1
         if self.choice is None or theta not in self.choice.candidates:
             return self
@@ -117,12 +117,12 @@ class DegreePlan(DegreeCounts):
 
     @property
     def widths(self) -> list[int]:
-        """By candidate, how far one count of a release with it is off two times in three: what the rule weighs."""
+        """Half width of the error of one count by candidate, at two-thirds confidence; used by the rule."""
         return [law.margin(HELD) for law in self.candidate_laws]
 
     @property
     def candidate_laws(self) -> list[Law]:
-        """By candidate, the noise of each count of a release with it."""
+        """Noise of each count by candidate."""
         assert self.choice is not None
         own, graph = self.degrees, self.degrees.graph
         return [
@@ -136,16 +136,16 @@ class DegreePlan(DegreeCounts):
 
     @property
     def stated_largest(self) -> int | tuple[int, ...]:
-        """The largest degree, or the candidates for it, as the plan states them."""
+        """The largest degree, or its candidates, as the plan states them."""
         return self.degrees.largest if self.choice is None else self.choice.candidates
 
     @property
     def choosing(self) -> Fraction | None:
-        """What choosing the largest degree has of the loss, where that is done."""
+        """Share of the loss for choosing the largest degree; None if it is not chosen."""
         return None if self.choice is None else self.choice.share
 
     def _all_measured(self) -> Workload:
-        """Return what is measured: the levels and, where theta is chosen, the people who reach each candidate."""
+        """The workload: the levels, and the number of people who reach each candidate if theta is chosen."""
         if self.choice is None:
             return self.workload
         parts = [self._part(part, self.choice.left) if part.is_measured else part for part in self.workload]
@@ -158,13 +158,13 @@ class DegreePlan(DegreeCounts):
         return workload
 
     def _part(self, part: Part, share: Fraction) -> Part:
-        """Return a part of the workload with a share of the loss, and the noise that it needs then."""
+        """Return a table of the workload with another share of the loss and the corresponding noise."""
         law = level_noise(self.unit, self.loss, part.name, share)
         return replace(part, share=share, how=Measured(law), cost=cost(self.unit, part.name, law))
 
     @property
     def choice_parts(self) -> tuple[Part, ...]:
-        """What is measured to choose theta: a count for each candidate."""
+        """The counts for choosing theta: one for each candidate."""
         return self.workload.parts[len(self.levels) :]
 
     def describe(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class DegreePlan(DegreeCounts):
         return self.workload.measured[0][1]
 
     def decisions(self) -> dict[str, Any]:
-        """What the noise is bound to, beside the data."""
+        """Decisions that the noise is bound to, beside the data."""
         unit = self.degrees
         return {
             "degrees": self.relation,
@@ -202,17 +202,16 @@ class DegreePlan(DegreeCounts):
 
     @property
     def rest(self) -> bool:
-        """Whether people without edges are not measured: of lists they are what the others leave."""
+        """Whether people without edges are not measured: under "user-out" they are the remainder."""
         graph = self.degrees.graph
         return graph.relation == "user-out" and graph.counted == "out" and self.degrees.form == "histogram"
 
     def _bound(self, index: int, risk: Fraction) -> int:
-        """How far all counts of a level are from the truth at most, repairs included.
+        """Return a bound on the error of all counts of a level, repairs included, that holds except with risk `risk`.
 
-        Say that no measurement is further than m. Making cumulative counts rise moves none further than the furthest
-        was, so that their differences are within 2m. A histogram that is lowered to zero where it is below stays within
-        m; one that is shifted to sum to the people is shifted by m at most, and rounded. Under "user-out" the people
-        without edges are what the others leave.
+        Let all measurements be within m. The monotone fit of cumulative counts keeps them within m, so their differences
+        are within 2m. A histogram clamped at zero stays within m; one that is shifted to sum to the number of people is
+        shifted by at most m, and rounded. Under "user-out" the people without edges are the remainder.
         """
         cells = self.degrees.largest + (not self.rest)
         m = self.law.margin(risk / cells)
@@ -271,7 +270,7 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
 
 
 def choice_of(relation: str, largest: int | Sequence[int], choosing: Number | None) -> Choice | None:
-    """Return the choice among several candidates for the largest degree; None where it is one number."""
+    """Return the choice among several candidates for the largest degree; None for a single number."""
     if not isinstance(largest, list | tuple):
         if choosing is not None:
             raise PlanError(
@@ -299,7 +298,7 @@ def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place
 
 
 def refuse() -> NoReturn:
-    """Refuse what is only for counts that are measured from the top down."""
+    """Refuse operations that need counts measured from the top down."""
     raise PlanError(
         'this plan is for degrees, which are measured all at once: `treetop plan` (under "node" also with --twin, for '
         "advice on the largest degree) and `treetop release` take it, and its release `treetop check`, `treetop query` "

@@ -1,4 +1,4 @@
-"""A plan for degrees by region, at every level of a hierarchy: people are the groups, and their edges the sizes."""
+"""A plan for degrees by region at every level of a hierarchy: people are groups, and their degrees the sizes."""
 
 from __future__ import annotations
 
@@ -24,33 +24,32 @@ from treetop.privacy.relation import check_relation
 
 _FORMS: Mapping[Form, groups.Form] = {"histogram": "direct", "cumulative": "cumulative"}
 NEIGHBOURS: Mapping[str, Neighbours] = {"edge": "add-remove", "user-out": "replace"}
-"""Which neighbours degrees by region are for: an edge comes or goes, and a list may become any other."""
+"""Neighbours of each relation: an edge is added or removed, or one list is replaced by another."""
 _EVENTS: Mapping[str, groups.Event] = {"edge": "join-leave", "user-out": "group"}
 
 
 @dataclass(frozen=True, init=False)
 class OfPeople(groups.GroupUnit):
-    """A unit of a graph where the groups are people and their sizes the edges that they have."""
+    """The unit of a degree plan, as a unit of group sizes: people are groups, and degrees are sizes."""
 
     degrees: DegreeUnit
-    """The unit."""
 
     def __init__(self, degrees: DegreeUnit) -> None:
         super().__init__(degrees.graph.kind.entity, event=_EVENTS[degrees.graph.relation])
         object.__setattr__(self, "degrees", degrees)
 
     def sensitivity(self, form: groups.Form, largest: int) -> Sensitivity:
-        """How far one unit can move the counts of a level: at worst both ends are in one region, of one degree."""
+        """Return how far one unit can move a level's counts; at worst both ends have the same region and degree."""
         return self.degrees.sensitivity(DEGREE)
 
     def sentence(self) -> str:
-        """Say in plain English what is protected."""
+        """Describe the protected unit in plain English."""
         return self.degrees.sentence()
 
 
 @dataclass(frozen=True, eq=False)
 class RegionalPlan(DegreeCounts):
-    """What will be released of the degrees of every region; who is in which region is public.
+    """A plan for the degrees of every region; the region of each person is public.
 
     >>> places = Hierarchy.flat(["east", "west"])
     >>> plan = regional_degree_plan(places, 9, "edge", Loss(rho=1), directed=False)
@@ -60,17 +59,17 @@ class RegionalPlan(DegreeCounts):
 
     @property
     def place(self) -> str:
-        """The name of the attribute of the regions."""
+        """Name of the region attribute."""
         return next(name for name in self.spine.attributes if name != DEGREE)
 
     @property
     def regions(self) -> Hierarchy:
-        """The public tree of regions; every person is in one leaf."""
+        """Public tree of regions; every person is in one leaf."""
         return self.spine.attributes[self.place]
 
     @cached_property
     def core(self) -> GroupPlan:
-        """The mechanism for group sizes that this comes to, with the noise of this plan."""
+        """The equivalent group size mechanism, with the noise of this plan."""
         unit = self.degrees
         return core_of(self, self.regions, unit.largest, OfPeople(unit), _FORMS[unit.form], "joint", "regions")
 
@@ -91,11 +90,11 @@ class RegionalPlan(DegreeCounts):
 
     @property
     def terms(self) -> int:
-        """A number of people of one degree is the difference of two cumulative counts."""
+        """Measurements per count: a number of people of one degree is the difference of two cumulative counts."""
         return 2 if self.degrees.form == "cumulative" else 1
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
-        """The total is exact; no simultaneous bound is proven for the other levels."""
+        """Return 0 for the exact total, and None for other levels: no simultaneous bound is proven."""
         return 0 if index == 0 else None
 
 
@@ -118,8 +117,8 @@ def regional_degree_plan(
 ) -> RegionalPlan:
     """Return a plan for the degrees of every region, so that all levels add up; nothing private is read.
 
-    Every person is in one leaf of `regions`, named by the column `place` of the node table; who is in which region is
-    public. Under "edge" one edge is added or removed, under "user-out" one list is exchanged for another.
+    Every person is in one leaf of `regions`, named by the column `place` of the node table; the region of each person
+    is public. Under "edge" one edge is added or removed, under "user-out" one list is exchanged for another.
     """
     if check_relation(relation).name not in NEIGHBOURS:
         raise PlanError(

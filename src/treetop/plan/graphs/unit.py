@@ -1,4 +1,4 @@
-"""What is protected in a release of degrees, of which edges of a person; how far it moves them is in `sensitivity`."""
+"""The protected unit of a release of degrees, and its sensitivity."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from treetop.privacy.relation import EDGE, USER_OUT, GraphRules, check_entity, o
 # How far one unit can move the numbers of people of each degree, by relation, kind of degree and form.
 
 Form: TypeAlias = Literal["histogram", "cumulative"]
-"""What is measured: how many people have each degree, or each degree and those below."""
+"""Measured form: the number of people of each degree, or of each degree and those below."""
 Degree: TypeAlias = Literal["out", "in", "total"]
-"""Which edges of a person are counted: those that go out, those that come in, or all."""
+"""Counted edges of a person: outgoing, incoming, or all."""
 
 _ENDS: dict[tuple[int, Form, Neighbours], Sensitivity] = {
     (2, "histogram", "add-remove"): Sensitivity(4, 8),
@@ -35,9 +35,9 @@ _ENDS: dict[tuple[int, Form, Neighbours], Sensitivity] = {
 def degree_sensitivity(
     relation: str, degree: Degree, form: Form, neighbours: Neighbours, largest: int, most: int = 1
 ) -> Sensitivity:
-    """How far one unit can move the measured counts.
+    """Return how far one unit can move the measured counts.
 
-    `largest` is theta under "node"; `most` is how many edges of a list count where they are those of others, too.
+    `largest` is theta under "node"; `most` is the number of edges of a list that count, if they also count for others.
 
     >>> degree_sensitivity("node", "total", "histogram", "add-remove", 3)
     Sensitivity(l1=7, l2_squared=25)
@@ -52,7 +52,7 @@ def degree_sensitivity(
 
 
 def listed_edge_sensitivities(degree: Degree, form: Form) -> tuple[Sensitivity, ...]:
-    """How far one edge of a list can move the measured counts under "user-out": as one more, or in another's place.
+    """Return how far one edge of a list can move the counts under "user-out": if added, or if it replaces another.
 
     >>> listed_edge_sensitivities("in", "histogram")
     (Sensitivity(l1=2, l2_squared=2), Sensitivity(l1=4, l2_squared=6))
@@ -62,7 +62,7 @@ def listed_edge_sensitivities(degree: Degree, form: Form) -> tuple[Sensitivity, 
 
 
 def reaching_sensitivity(neighbours: Neighbours, theta: int) -> Sensitivity:
-    """How far one person can move the number of people who reach theta after the projection, under "node".
+    """Return how far one person can move the number of people who reach theta after the projection, under "node".
 
     >>> reaching_sensitivity("add-remove", 3)
     Sensitivity(l1=4, l2_squared=16)
@@ -99,17 +99,17 @@ def _of_node(degree: Degree, form: Form, theta: int) -> Sensitivity:
 # A private choice of theta, the largest degree under "node", among public candidates: it is measured and paid for.
 
 THETA = "theta "
-"""How the name of what is measured of a candidate begins."""
+"""Prefix of the names of candidates' measurements."""
 SHARE = Fraction(1, 5)
-"""What the choice has of the loss, all candidates together, where nothing is said."""
+"""Default share of the loss for the choice, all candidates together."""
 MOST = 32
-"""More candidates than these would leave each of them little but noise."""
+"""Maximum number of candidates; with more, each measurement would be mostly noise."""
 HELD = Fraction(1, 3)
-"""The risk of the half width by which the rule weighs noise: about one standard deviation."""
+"""Risk of the half width by which the rule weighs noise: about one standard deviation."""
 
 
 def name_of(theta: int) -> str:
-    """Return the name of what is measured of a candidate.
+    """Return the name of a candidate's measurement.
 
     >>> name_of(30), theta_of("theta 30"), theta_of("degree")
     ('theta 30', 30, None)
@@ -118,24 +118,24 @@ def name_of(theta: int) -> str:
 
 
 def theta_of(name: str) -> int | None:
-    """Return the candidate that a measurement is about; None where it is about none."""
+    """Return the candidate of a measurement; None if it is not about a candidate."""
     return int(name.removeprefix(THETA)) if name.startswith(THETA) else None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Among which candidates theta is chosen, what that costs and, once it is done, what was measured."""
+    """The choice of theta: its candidates, its share of the loss, and the measurements once it is made."""
 
     candidates: tuple[int, ...]
-    """The public candidates, from small to large."""
+    """Public candidates in ascending order."""
     share: Fraction = SHARE
-    """What the choice has of the loss: every candidate as much."""
+    """Share of the loss for the choice, divided evenly among candidates."""
     measured: tuple[int, ...] | None = None
-    """How many people reach each candidate, plus noise; None before it was measured."""
+    """Noisy number of people who reach each candidate; None before it is measured."""
 
     @staticmethod
     def of(candidates: Sequence[int], share: Number | None = None) -> Choice:
-        """Return a choice that is still to be made.
+        """Return a choice that is not made yet.
 
         >>> Choice.of([100, 10, 30])
         Choice(candidates=(10, 30, 100), share=Fraction(1, 5), measured=None)
@@ -155,16 +155,16 @@ class Choice:
 
     @property
     def share_of_each(self) -> Fraction:
-        """What every candidate has of the loss."""
+        """Share of the loss for each candidate."""
         return self.share / len(self.candidates)
 
     @property
     def left(self) -> Fraction:
-        """What the choice leaves of the loss, for the degrees themselves."""
+        """Share of the loss that remains for the degrees."""
         return 1 - self.share
 
     def best(self, noise: Sequence[int], measured: Sequence[int]) -> int:
-        """Return the candidate that the rule takes, of the noise of a release with each and of what was measured.
+        """Return the candidate that the rule selects, given the noise of a release with each and the measurements.
 
         >>> Choice.of([10, 30, 100]).best([20, 60, 200], [900, 80, -50])
         30
@@ -187,15 +187,15 @@ _MEANING: dict[str, str] = {
     "in": "edges that come in to",
     "total": "all edges of",
 }
-"""What a degree is, by which edges are counted."""
+"""Meaning of a degree, by the counted edges."""
 
 
 @dataclass(frozen=True)
 class DegreeFacts(GraphRules):
-    """What is stated of a graph whose degrees are counted: no promise about them is needed."""
+    """The public rules of a graph for counting degrees; they need no promise about the data."""
 
     degree: Degree | None = None
-    """Which edges of a person are counted; None for those that are usual under the relation."""
+    """Counted edges of a person; None for the relation's default."""
 
     def __post_init__(self) -> None:
         if self.kind.name not in _PROTECTED:
@@ -220,26 +220,26 @@ class DegreeFacts(GraphRules):
 
     @property
     def counted(self) -> Degree:
-        """Which edges of a person are counted."""
+        """Counted edges of a person."""
         return self.degree or self._usual
 
     @property
     def cut(self) -> bool:
-        """Whether lists are cut: the edges of one are then counted at other people."""
+        """Whether lists are cut, because their edges are counted at other people."""
         return self.relation == "user-out" and self.counted != "out"
 
     @property
     def protected(self) -> str:
-        """What is protected, in words."""
+        """The protected unit, in words."""
         return USER_OUT.words if self.cut else _PROTECTED[self.relation]
 
     @property
     def meaning(self) -> str:
-        """What the degree of a person is, in words."""
+        """The meaning of a person's degree, in words."""
         return f"the number of {_MEANING[self.counted]} a person"
 
     def card(self) -> dict[str, Any]:
-        """Return it with what it means in words, for cards."""
+        """Return the rules and their meaning in words, for cards."""
         told = [self.protected, one_edge(self.directed)]
         if self.kind.mutual and self.directed:
             told.append(self.kind.mutual)
@@ -248,14 +248,13 @@ class DegreeFacts(GraphRules):
 
 @dataclass(frozen=True, init=False)
 class DegreeUnit(Unit):
-    """A unit of a graph, with what it can move of its degrees."""
+    """A unit of a graph, with its sensitivity for degrees."""
 
     graph: DegreeFacts
-    """The facts of the graph."""
     form: Form
-    """What is measured: how many people have each degree, or each degree and those below."""
+    """Measured form: the number of people of each degree, or of each degree and those below."""
     largest: int
-    """The largest degree that is told apart, which stands for more as well; under "node" it is theta."""
+    """Largest degree told apart, which includes higher degrees; theta under "node"."""
 
     def __init__(
         self,
@@ -280,11 +279,11 @@ class DegreeUnit(Unit):
 
     @property
     def moves_by_one(self) -> bool:
-        """No: what is counted is no record, and a unit may move one count by several."""
+        """False: one unit may move a count of people by several."""
         return False
 
     def sensitivity(self, level: str) -> Sensitivity:
-        """How far one unit can move the counts of a level, as far at each of them, or what theta is chosen by."""
+        """Return how far one unit can move the counts of a level or of the choice of theta."""
         graph = self.graph
         if (theta := theta_of(level)) is not None:
             if graph.relation != "node":
@@ -296,56 +295,56 @@ class DegreeUnit(Unit):
 
     @property
     def piece(self) -> str | None:
-        """One edge of a list, under "user-out"; elsewhere an edge is the unit, or nothing is told of it."""
+        """Description of one edge of a list under "user-out"; None under other relations."""
         if self.graph.relation != "user-out":
             return None
         return f"one edge of {with_article(self.entity)} (added, removed or with another end)"
 
     def piece_sensitivities(self, level: str) -> tuple[Sensitivity, ...]:
-        """How far one edge of a list can move the counts, for each way in which it can."""
+        """Return how far one edge of a list can move the counts, for each way in which it can."""
         return listed_edge_sensitivities(self.graph.counted, self.form)
 
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
-        """Whether all neighbours have as many people: only a person who comes or goes changes that."""
+        """Whether all neighbours have the same number of people; False if a person is added or removed."""
         return self.graph.relation != "node" or self.neighbours == "replace"
 
     @property
     def total_follows(self) -> bool:
-        """Whether the number of people is what the measured degrees sum to."""
+        """Whether the number of people is the sum of the measured degrees."""
         return not self.total_is_exact(False)
 
     @property
     def enforced(self) -> bool:
-        """Whether the limits that the sensitivities rest on are enforced; that one edge is one is declared."""
+        """Whether the limits behind the sensitivities are enforced; the uniqueness of an edge is declared."""
         return self.graph.relation != "edge"
 
     @property
     def displaces(self) -> bool:
-        """Whether one edge more of a list can take the place of another that was counted: where lists are cut."""
+        """Whether an additional edge can displace another counted edge of its list: if lists are cut."""
         return self.graph.cut
 
     @property
     def extent(self) -> str:
-        """How much one unit is."""
+        """The extent of one unit, in words."""
         return {"edge": "one edge", "user-out": "all out-edges of a person", "node": "with all edges, in and out"}[
             self.graph.relation
         ]
 
     @property
     def limits(self) -> str:
-        """What tells units of one name apart, for a ledger: an edge is the same one in tables of edges."""
+        """Key that distinguishes units of the same name in a ledger; an edge is the same unit in edge tables."""
         if self.graph.relation == "edge":
             return f"{self.graph.edges}, {super().limits}"
         return f"{self.extent}, {self.neighbours}"
 
     @property
     def exact_total(self) -> str:
-        """What a release tells by its total."""
+        """Description of the information in an exact total."""
         why = "neighbours all have as many" if self.graph.relation == "node" else "who is in the graph is public"
         return f"the number of people: {why}, so it is released without noise, and the degrees add up to it"
 
     def sentence(self) -> str:
-        """Say in plain English what is protected.
+        """Describe the protected unit in plain English.
 
         >>> print(DegreeUnit(DegreeFacts("node", True), "add-remove", "histogram", 9).sentence())
         The neighbour relation is "node": graphs that differ in one person, with all edges, in and out. It rests on no \
@@ -359,7 +358,7 @@ promise: edges are left out until nobody has more than the largest degree. One p
 
 
 def _kept_of_a_list(graph: DegreeFacts, contributions: int | None) -> int:
-    """Return how many edges of a list count: stated where others have them, and of no meaning elsewhere."""
+    """Return the number of edges of a list that count; it only matters if edges are counted at other people."""
     if graph.cut:
         return graph.kind.edges(contributions, None)
     if contributions not in (None, 1):
