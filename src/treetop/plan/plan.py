@@ -1,4 +1,4 @@
-"""A plan: everything that is decided before private data is read, with its accuracy and its cost."""
+"""A plan: every decision made before private data is read, with its accuracy and its cost."""
 
 from __future__ import annotations
 
@@ -42,42 +42,41 @@ from treetop.repair import ORDERS, REPAIRS, Order, Repair
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What will be released, for whom it is private, and at what loss; made without private data."""
+    """The decisions of a release: its tables, protected unit and loss. Made without private data."""
 
     spine: Spine
     """The public order of refinement."""
     unit: Unit
-    """What is protected."""
     loss: Loss
     """The privacy loss of the whole release."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
-    """How the loss is divided over the measured levels: evenly, by weights, or by exact shares."""
+    """Shares of the loss over the measured levels: even, by weights, or exact."""
     repair: Repair = "chebyshev"
-    """How measurements are made consistent: least largest change, or "euclidean" for least squares."""
+    """Repair that makes measurements consistent: least largest change, or "euclidean" for least squares."""
     order: Order = "ascending"
-    """Which entries a repair lowers first: small ones (fewer are invented) or, "descending", large ones."""
+    """Entries that a repair lowers first: small ones (fewer are invented) or, "descending", large ones."""
     unknown: Unknown = "error"
-    """What happens to rows with codes that are not in a hierarchy."""
+    """Treatment of rows with codes that are not in a hierarchy."""
     title: str = ""
-    """What the release is about, for the card."""
+    """Title of the release, for the card."""
     resolve: Literal["full"] | Mapping[str, Number] | Resolution = "full"
-    """Which children are named: all that are repaired to more than zero, or only those that the measurements show to be
-    there, at a rate of false discoveries, `{"fdr": 0.05}`, or from some standard deviations up, `{"sigmas": 3}`."""
+    """Named children: all that are repaired to more than zero, or only those with significant measurements, by a false
+    discovery rate, `{"fdr": 0.05}`, or by a number of standard deviations, `{"sigmas": 3}`."""
     confidence: Number | None = CONFIDENCE
-    """The confidence of the intervals of released counts; None for a release without."""
+    """Confidence of the intervals of released counts; None for a release without intervals."""
     prefer: Prefer | None = None
-    """What to favour, in one word that decides repair and order: "fewer-invented" (the default), "fewer-lost" or
-    "lower-error". `preference` tells it afterwards."""
+    """One word that decides repair and order: "fewer-invented" (the default), "fewer-lost" or "lower-error". Read it
+    back from `preference`."""
     margins: Margins = DEFAULT_MARGINS
-    """Which tables are measured and kept beside the spine: those of every attribute alone ("each"), none, or a list
-    such as `["origin.district", "place.state * sex"]`."""
+    """Tables that are measured and kept beside the spine: those of every attribute alone ("each"), none, or a list such
+    as `["origin.district", "place.state * sex"]`."""
     facts: Mapping[str, Any] | PublicFacts = field(default_factory=lambda: FrozenMap({}))
-    """What is public and must stay true, by table, which is named as margins are: a `Fact`, or exact counts by
-    themselves. `public_facts` is what was read."""
+    """Public facts by table (named like margins): a `Fact`, or exact counts by themselves. `public_facts` holds the
+    parsed facts."""
     budget: Fraction = field(init=False, repr=False)
-    """What the levels divide among them: epsilon when pure, otherwise rho."""
+    """The budget that the levels share: epsilon if pure, otherwise rho."""
     workload: Workload = field(init=False, repr=False)
-    """What is measured: the total, every level of the spine and every margin, with noise and cost."""
+    """The workload: the total, every level of the spine and every margin, with noise and cost."""
 
     def __post_init__(self) -> None:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
@@ -130,7 +129,7 @@ class Plan:
         object.__setattr__(self, "workload", workload)
 
     def _settle_preference(self) -> None:
-        """Let a preference decide repair and order; these are what a plan then has, and it has none."""
+        """Set repair and order from a preference, and clear the preference."""
         if self.prefer is None:
             return
         _choice("prefer", self.prefer, tuple(PREFERENCES))
@@ -142,11 +141,11 @@ class Plan:
 
     @property
     def preference(self) -> Prefer | None:
-        """What repair and order favour, in one word; None where there is no word for it."""
+        """The preference that repair and order imply; None if there is no word for it."""
         return preference_of(self.repair, self.order)
 
     def _check_sums(self) -> None:
-        """Refuse tables and facts of levels that a step goes past: they are sums, and nothing else is known of them."""
+        """Refuse tables and facts of skipped levels, which are known as sums only."""
         if not (past := self.spine.goes_past):
             return
         what = "margins" if self.margin_tables else "facts" if self.public_facts else None
@@ -185,35 +184,35 @@ class Plan:
 
     @property
     def population(self) -> int | None:
-        """How many units there are at least, as far as that is public before data is read."""
+        """Least number of units that is public before data is read; None if there is none."""
         return self.unit.population
 
     @property
     def spent(self) -> Fraction:
-        """What a release will cost: rho, or epsilon for a pure loss. Never more than the loss."""
+        """The cost of a release: rho, or epsilon for a pure loss. Never more than the loss."""
         return self.workload.spent
 
     @property
     def accounting(self) -> Accounting:
-        """How epsilon and delta are kept: as the loss says or, where it does not, exactly if that leaves more rho."""
+        """The accounting of epsilon and delta: as the loss states or, by default, exact if that gives more rho."""
         return self.loss.accounting or ("exact" if self.budget > self.loss.budget else "zcdp")
 
     @cached_property
     def kept_loss(self) -> Loss:
-        """The loss, with how it is kept."""
+        """The loss, with its accounting."""
         return self.loss.kept_by(self.accounting)
 
     @property
     def cells(self) -> Cells | None:
-        """What one unit moves by one, in all tables together; None where it may move a count by more.
+        """Cells that one unit changes by at most 1, in all tables together; None if it can change a cell by more.
 
-        With it a ledger composes releases by their noise, and not by what that costs alone.
+        With it a ledger composes releases by their noise distributions, not only by their costs.
         """
         return cells_of(self.unit, self.workload)
 
     @property
     def conditions(self) -> tuple[GuaranteeCondition, ...]:
-        """What the guarantee is conditional on: invariants, facts that the table must agree with, and declared caps."""
+        """The conditions of the guarantee: invariants, compared facts, and declared caps."""
         return conditions_of(self.spine, self.public_facts, self.unit, self.unknown)
 
     @property
@@ -223,7 +222,7 @@ class Plan:
 
     @property
     def reads_total(self) -> bool:
-        """Whether the total is the private table's own, because all neighbours have the same."""
+        """Whether the exact total is read from the private table, because all neighbours have the same."""
         facts, root = self.public_facts, (0,) * len(self.spine.trees)
         return self.levels[0].is_exact and (bool(facts.invariants) or not facts.decides(root))
 
@@ -235,7 +234,7 @@ class Plan:
 
     @cached_property
     def margin_tables(self) -> tuple[Margin, ...]:
-        """The margins: public tables beside the spine. One that follows from facts is not measured."""
+        """The margins: tables beside the spine. A margin that follows from facts is not measured."""
         margins = margins_of(self.spine, self.margins)
         return tuple(margin for margin in margins if not self.public_facts.decides(margin.depths))
 
@@ -247,14 +246,14 @@ class Plan:
 
     @property
     def known_tables(self) -> tuple[tuple[int, ...], ...]:
-        """The tables whose counts follow from facts, which are the same whatever the noise: levels, and stated ones."""
+        """Tables with counts that follow from facts, regardless of the noise: levels, and stated tables."""
         levels = [self.spine.depths(index) for index in sorted(known_levels(self.spine, self.public_facts))]
         stated = [fact.table.depths for fact in self.public_facts]
         return tuple(dict.fromkeys([*levels, *(one for one in stated if self.public_facts.decides(one))]))
 
     @cached_property
     def digest(self) -> str:
-        """A SHA-256 of everything that the plan decides."""
+        """A SHA-256 of all decisions of the plan."""
         return hashlib.sha256(json.dumps(self.describe(), sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -278,17 +277,17 @@ class Plan:
 
     @property
     def graph(self) -> GraphFacts | None:
-        """What is stated of the graph whose edges are counted; None where there is no graph."""
+        """The rules of the graph, if its edges are counted; otherwise None."""
         return getattr(self.unit, "graph", None)
 
     def accuracy(self, confidence: float | None = None) -> Accuracy:
-        """Return what to expect of every level, at the plan's confidence if none is given; reads no private data.
+        """Return the expected accuracy of every level, at the plan's confidence by default; reads no private data.
 
         `margin` ("± one") is the quantile of the noise of one count, by the measurements of its level alone. `bound`
         holds for all nodes of a level at once: an error grows, from a node to its children, by at most twice the
         largest noise among them (InfTDA, Theorem 1; here with exact quantiles of the noise instead of its tail bound,
-        each at the confidence that a union bound over levels and public nodes leaves; it holds for both repairs). Where
-        margins are kept there is none.
+        each at the confidence that a union bound over levels and public nodes leaves; it holds for both repairs). If
+        margins are kept, `bound` is None.
         """
         confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
@@ -298,7 +297,7 @@ class Plan:
 
     @property
     def terms(self) -> int:
-        """How many measurements of its level one count is made of; of their errors "± one" and targets speak."""
+        """Number of measurements per count; "± one" and accuracy targets refer to their summed error."""
         return 1
 
     def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
@@ -310,7 +309,7 @@ class Plan:
         return LevelAccuracy(part.index, part.name, part.nodes, share, *own)
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
-        """Return within what all counts of a level are; what two tables decide together has no proved bound."""
+        """Return the simultaneous error bound of a level; None if two tables determine its counts: none is proved."""
         if index < len(self.levels) and self.levels[index].is_exact:
             return 0
         if index > 0 and (self.margin_tables or exact_beside(self.spine, self.public_facts)):
@@ -323,10 +322,10 @@ class Plan:
         return bound
 
     def refuse_unless_top_down(self) -> None:
-        """Refuse a kind of plan that is not measured from the top down, for what is only about those that are."""
+        """Refuse plans that are not measured from the top down, for features that need this."""
 
     def as_released(self, spine: Spine) -> Plan:
-        """Return the plan as it was for a release with this spine, where a run may decide on a part of it."""
+        """Return the plan as settled by a release with this spine, for plans that a run completes."""
         return self
 
     def own_table(self, table: Table) -> Table:

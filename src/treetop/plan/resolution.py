@@ -1,4 +1,4 @@
-"""Resolution: which children a descent may name, because their own measurements show that they are not empty.
+"""Resolution: the children that a descent may name, because their measurements stand out from the noise.
 
 A child that is truly empty measures k or more with probability P(N ≥ k): its p-value, exact up to rounding, and
 independent of all others. An only child is not measured, and has the p-value of its parent. Naming children from a
@@ -32,19 +32,19 @@ _TAIL_BITS = 60
 
 @dataclass(frozen=True)
 class Rule:
-    """A way to decide which children are named."""
+    """A rule that decides which children are named."""
 
     name: str
-    """What plans call it."""
+    """Its name in plans."""
     words: str
-    """From which measurement up a child is named; `{value}` stands for the number that was chosen."""
+    """The threshold in words; `{value}` stands for the chosen number."""
     scale: int = 1
-    """What the number is multiplied with in words: 100 for one that is told in percent."""
+    """Factor of the number in words: 100 for percentages."""
     caution: str = ""
-    """What to know of the named, where there is more to know."""
+    """Caution about the named children; empty if there is none."""
 
     def say(self, text: str, value: Fraction) -> str:
-        """Fill a number into words."""
+        """Insert a number into a text."""
         return text.format(value=f"{float(self.scale * value):g}")
 
 
@@ -65,12 +65,12 @@ RULES: Choices[Rule] = Choices(
 
 @dataclass(frozen=True)
 class Resolution:
-    """When a child is named: at a rate of false discoveries, or from a number of standard deviations up."""
+    """When a child is named: at a false discovery rate, or from a number of standard deviations up."""
 
     fdr: Fraction | None = None
-    """Of the children named at a level of one release, the share that may be truly empty, in expectation."""
+    """False discovery rate: expected share of truly empty children among those named at a level of one release."""
     sigmas: Fraction | None = None
-    """How many standard deviations of its noise a measurement must reach."""
+    """Threshold of a measurement, in standard deviations of its noise."""
 
     def __post_init__(self) -> None:
         if (self.fdr is None) == (self.sigmas is None):
@@ -85,7 +85,7 @@ class Resolution:
 
     @staticmethod
     def of(given: object) -> Resolution | None:
-        """Read what a plan says: "full" (or None) names every child that is repaired to more than zero."""
+        """Parse a plan's value: "full" (or None) names every child that is repaired to more than zero."""
         if given is None or given == "full":
             return None
         if isinstance(given, Resolution):
@@ -100,24 +100,24 @@ class Resolution:
 
     @property
     def words(self) -> str:
-        """Say from which measurement up a child is named."""
+        """Describe the threshold."""
         rule, value = self._stated
         return rule.say(rule.words, value)
 
     @property
     def cautions(self) -> list[str]:
-        """Say what else there is to know of the named."""
+        """Return the cautions about the named children."""
         rule, value = self._stated
         return [rule.say(rule.caution, value)] if rule.caution else []
 
     @property
     def stated(self) -> dict[str, Fraction]:
-        """What a plan file says of it."""
+        """The value in a plan file."""
         rule, value = self._stated
         return {rule.name: value}
 
     def describe(self) -> dict[str, str]:
-        """Return the rule as plain values; `edition` is the version of the rule, which plan digests contain."""
+        """Return the rule as plain values; plan digests contain `edition`, the version of the rule."""
         return {name: str(value) for name, value in self.stated.items()} | {"edition": "2"}
 
 
@@ -134,12 +134,12 @@ def fixed_threshold(law: Law, sigmas: Fraction) -> int:
 
 
 class HighMeasurements:
-    """Counts measurements by size, as far as a threshold for many tests at once needs it.
+    """A histogram of high measurements, for the threshold of many tests at once.
 
     Benjamini and Hochberg 1995: with m tests, name all p-values up to the largest p that is at most fdr·k/m, k being
     how many are at most p. A p-value falls with the measurement, so this is the least t with m·P(N ≥ t) ≤ fdr·#{x ≥ t}.
-    Of the x only those are counted that the repair leaves above zero, since no others are named; m are all tests.
-    Only thresholds from zero up are tried and, of very wide noise, only every so manieth: that can only name fewer.
+    Of the x only those are counted that the repair leaves above zero, since no others are named; m are all tests. Only
+    thresholds from zero up are tried and, for very wide noise, only multiples of a step: that can only name fewer.
     """
 
     def __init__(self, law: Law, tests: int, fdr: Fraction) -> None:
@@ -156,9 +156,9 @@ class HighMeasurements:
         return HighMeasurements(*self._given)
 
     def add(self, measurements: NDArray[np.int64], law: Law | None = None) -> None:
-        """Count some measurements; what is beyond the largest possible threshold is counted there.
+        """Count some measurements; those beyond the largest possible threshold are counted there.
 
-        Those with noise of another law count as the highest threshold that is no less likely.
+        A measurement with another noise law counts as the highest threshold that is no less likely.
         """
         measurements = measurements[measurements >= 0]
         if law is None or law == self._given[0]:
@@ -171,11 +171,11 @@ class HighMeasurements:
         self._count += np.bincount(step, minlength=len(self._count))
 
     def join(self, other: HighMeasurements) -> None:
-        """Take over what was counted elsewhere, for the same tests."""
+        """Add the counts of another histogram for the same tests."""
         self._count += other._count
 
     def threshold(self, law: Law | None = None) -> int:
-        """Return the least measurement that is named; of noise of another law, one that is no more likely."""
+        """Return the least named measurement; for another noise law, one that is no more likely."""
         reaching = np.cumsum(self._count[::-1])[::-1]
         # Where nothing reaches a threshold, that which one measurement alone would have to reach.
         named = int(np.argmax(self._chance <= self._rate * np.maximum(reaching, 1)))
@@ -185,7 +185,7 @@ class HighMeasurements:
         return int(np.argmax(chance <= self._chance[named])) * width
 
     def _p_values(self, law: Law) -> tuple[int, NDArray[np.float64]]:
-        """Return the thresholds of another law; its last is so rare that whatever reaches it is named."""
+        """Return the thresholds of another law; every measurement that reaches the last is so rare that it is named."""
         width, chance = _p_values(law, self._bits)
         return width, np.append(chance[:-1], 0.0)
 
@@ -208,10 +208,10 @@ Ints = NDArray[np.int64]
 
 
 def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integer]) -> Ints:
-    """Return how many nodes of each level, the root's included, are tested by what is measured at level `index`.
+    """Return the number of nodes of each level, the root included, that measurements at level `index` test.
 
-    That are all children of the given nodes of the level above (columns) that have several. They and the public tree
-    decide it, so that a folder tells it as well as a descent. `levels` are all of the spine.
+    These are all children of the given nodes of the level above (columns) that have siblings. The number depends on the
+    nodes and the public tree only, so a folder gives the same number as a descent. `levels` are all of the spine.
     """
     if any(isinstance(level, NarrowLevel) for level in levels[index - 1 :]):
         return _one_by_one(levels, index, nodes)
@@ -238,7 +238,7 @@ def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integ
 
 
 def _one_by_one(levels: Sequence[Level], index: int, nodes: NDArray[np.integer]) -> Ints:
-    """Return the same where some children are impossible, by listing what is measured."""
+    """Return the same if some children are impossible, by listing the measured nodes."""
     level, tests = levels[index - 1], np.zeros(len(levels) + 1, np.int64)
     fanout = level.fanout(nodes)
     children = level.children(nodes, np.where(fanout > 1, fanout, 0))
@@ -257,16 +257,14 @@ Prefer = Literal["fewer-invented", "fewer-lost", "lower-error"]
 
 @dataclass(frozen=True)
 class Preference:
-    """What to favour."""
+    """A preference, with the repair and order that it decides."""
 
     name: Prefer
-    """What plans call it."""
+    """Its name in plans."""
     words: str
-    """What it favours, and at what price."""
+    """Description, with its price."""
     repair: Repair
-    """The repair that it decides."""
     order: Order
-    """The order that it decides."""
 
 
 PREFERENCES: Choices[Preference] = Choices(
@@ -280,6 +278,6 @@ PREFERENCES: Choices[Preference] = Choices(
 
 
 def preference_of(repair: str, order: str) -> Prefer | None:
-    """Return what a repair and an order favour, in one word; None where there is no word for it."""
+    """Return the preference that a repair and an order imply; None if there is no word for it."""
     known = (PREFERENCES[name] for name in PREFERENCES)
     return next((one.name for one in known if (one.repair, one.order) == (repair, order)), None)

@@ -1,6 +1,6 @@
-"""Splits of the loss that need nothing but the plan: presets, and by the number of public nodes.
+"""Splits of the loss that need only the plan: presets, and by the number of public nodes.
 
-All return a weight for every measured level, to be used as `Plan(split=…)`.
+All return a weight for every measured level, for `Plan(split=…)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from treetop.privacy import Loss, Unit
 Preset: TypeAlias = Literal["uniform", "top-heavy", "bottom-heavy"]
 
 SMALLEST_SHARE = 0.001
-"""The share of a level whose errors weigh nothing: it is measured all the same, and needs some."""
+"""Least share of a level, given to levels with weight 0: they are measured all the same."""
 
 _POWERS: Mapping[str, Callable[[int], Sequence[int]]] = {
     "uniform": lambda levels: [0] * levels,
@@ -35,16 +35,15 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class NamedSplit:
-    """A split that a plan file may name."""
+    """A split that a plan file can name."""
 
     words: str
-    """What it does, for the reference."""
+    """Description for the reference."""
     weights: Callable[[Spine, Unit, Loss, Unknown, Container[str]], dict[str, Fraction]]
-    """The weight of every measured level."""
 
 
 def measured_levels(spine: Spine, unit: Unit, unknown: Unknown = "error", known: Container[str] = ()) -> list[str]:
-    """Return the names of the levels that a plan would measure, from the top: not those that facts make `known`."""
+    """Return the names of the levels that a plan would measure, from the top, without those `known` from facts."""
     total = [] if unit.total_is_exact(records_may_be_dropped=unknown == "drop") else [TOTAL]
     return [name for name in (*total, *(level.name for level in spine.levels if level.divides)) if name not in known]
 
@@ -60,8 +59,8 @@ def preset_split(
 ) -> dict[str, Fraction]:
     """Return one of the splits that need no prior.
 
-    "uniform" gives every level the same. "top-heavy" gives each level `ratio` times what the next finer one has, and
-    "bottom-heavy" `ratio` times what the next coarser one has.
+    "uniform" gives every level the same. "top-heavy" gives each level `ratio` times the share of the next finer one,
+    and "bottom-heavy" `ratio` times that of the next coarser one.
     """
     factor = Fraction(str(ratio))
     if factor <= 1:
@@ -91,9 +90,9 @@ def split_by_nodes(
     known: Container[str] = (),
     weights: Mapping[str, float] | None = None,
 ) -> dict[str, Fraction]:
-    """Return the best split where all counts are large, so that only the number of public nodes matters.
+    """Return the best split if all counts are large, so that only the number of public nodes matters.
 
-    rho ∝ √(w·n·Δ²), epsilon ∝ ∛(w·n·Δ²), for weights w by level, 1 where none is given.
+    rho ∝ √(w·n·Δ²), epsilon ∝ ∛(w·n·Δ²), for weights w by level (default 1).
     """
     levels = measured_levels(spine, unit, unknown, known)
     weight = weights or {}
@@ -114,7 +113,7 @@ def budgets_by_worth(unit: Unit, loss: Loss, levels: Sequence[str], worth: Seque
 
 
 def as_weights(levels: Sequence[str], budgets: Sequence[float]) -> dict[str, Fraction]:
-    """Turn budgets into short decimals, with something for levels that are worth nothing."""
+    """Round budgets to short decimals, with a least share for levels of zero worth."""
     whole = math.fsum(budgets)
     shares = [budget / whole for budget in budgets]
     rest = 1 - SMALLEST_SHARE * sum(share <= 0 for share in shares)
@@ -137,4 +136,4 @@ SPLITS: Mapping[str, NamedSplit] = MappingProxyType(
         "by-nodes": NamedSplit("by the number of public nodes, the best where all counts are large", split_by_nodes),
     }
 )
-"""The splits that a plan file may name."""
+"""The splits that a plan file can name."""

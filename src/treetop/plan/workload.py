@@ -1,4 +1,4 @@
-"""A workload: what is measured, as an ordered set of tables, each with its public cells and with how it is measured."""
+"""A workload: the ordered tables of one run, each with its public cells and noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from treetop.privacy.composition import Cells
 
 @dataclass(frozen=True)
 class Exact:
-    """Told as it is: all neighbours have the same."""
+    """Released exactly: all neighbours have the same."""
 
 
 @dataclass(frozen=True)
@@ -33,63 +33,60 @@ class PassThrough:
 
 @dataclass(frozen=True)
 class Measured:
-    """Measured, with noise on every cell."""
+    """Measured with noise on every cell."""
 
     law: Law
-    """The noise of one cell."""
 
 
 How: TypeAlias = Exact | PassThrough | Measured
 
 
 def noise_of(how: How) -> Law | None:
-    """Return the noise of what was measured; None of what was not."""
+    """Return the noise of a measured table; None for others."""
     return how.law if isinstance(how, Measured) else None
 
 
 @dataclass(frozen=True)
 class Part:
-    """One table of a workload: of a spine, a level."""
+    """One table of a workload, such as a level of the spine."""
 
     index: int
-    """The position in the workload; of a spine the total is 0."""
+    """Position in the workload; on a spine the total is 0."""
     name: str
-    """Its name: that of the level."""
     nodes: int
-    """How many cells the public domain has there."""
+    """Number of cells in the public domain."""
     share: Fraction
-    """Its share of the loss."""
+    """Share of the loss."""
     how: How
-    """How it is measured, if it is."""
     cost: Fraction = Fraction(0)
-    """What it spends: rho, or epsilon for a pure loss."""
+    """Cost: rho, or epsilon for a pure loss."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is told as it is."""
+        """Whether it is released without noise."""
         return isinstance(self.how, Exact)
 
     @property
     def is_measured(self) -> bool:
-        """Whether noise is added to it."""
+        """Whether it is measured with noise."""
         return isinstance(self.how, Measured)
 
     @property
     def law(self) -> Law:
-        """The noise of one cell of what is measured."""
+        """The noise of one cell of a measured table."""
         if not isinstance(self.how, Measured):
             raise PlanError(f"{self.name} is not measured, and has no noise")
         return self.how.law
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise of one cell: 0 where there is none."""
+        """Standard deviation of the noise of one cell; 0 without noise."""
         return self.law.standard_deviation if self.is_measured else 0.0
 
     def margin(self, risk: Fraction, terms: int = 1) -> int:
-        """How far off a count of so many measurements may be, but for this risk; 0 where there is no noise.
+        """Return the error of a sum of `terms` measurements, exceeded with probability at most `risk`; 0 if exact.
 
-        Of one measurement it is the exact quantile.
+        For one measurement it is the exact quantile.
         """
         if not self.is_measured:
             return 0
@@ -109,10 +106,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Workload:
-    """All that one run measures of private counts, and nothing else may be."""
+    """Everything that one run measures of private counts."""
 
     parts: tuple[Part, ...]
-    """The tables, in the order in which they are measured."""
+    """The tables, in measuring order."""
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
@@ -122,20 +119,20 @@ class Workload:
 
     @property
     def measured(self) -> list[tuple[Part, Law]]:
-        """The tables that are measured, each with its noise."""
+        """The measured tables, each with its noise."""
         return [(part, part.how.law) for part in self.parts if isinstance(part.how, Measured)]
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs: its tables add up (Bun and Steinke 2016, Lemma 1.7)."""
+        """The cost of a run: its tables add up (Bun and Steinke 2016, Lemma 1.7)."""
         return sum((part.cost for part in self.parts), Fraction(0))
 
 
 def cells_of(unit: Unit, workload: Workload) -> Cells | None:
-    """Return how many cells one unit moves by one in each measured table, with the variance of their noise, in order.
+    """Return the number of cells that one unit moves by one in each measured table, with the noise variance, in order.
 
-    None where it may move one by more, or where some noise is not the discrete Gaussian. What a table costs is half of
-    what the unit moves, squared and summed up, over the variance: so many cells it moves.
+    None if it may move one by more, or if some noise is not the discrete Gaussian. The cost of a table is half the sum
+    of squared changes by the unit, divided by the variance; this gives the number of cells.
     """
     cells = []
     for part, law in workload.measured:
@@ -151,12 +148,12 @@ def cells_of(unit: Unit, workload: Workload) -> Cells | None:
 # The tables of a plan, levels and margins: their shares of the loss, their noise and their costs.
 
 ALL_MARGINS = "margins"
-"""What a split calls all margins together."""
+"""Name of all margins together in a split."""
 SHARE_OF_MARGINS = Fraction(3, 10)
-"""What margins have of the loss, all together, where the split does not say."""
+"""Default share of the loss for all margins together."""
 WEIGHT_OF_LEAVES = 2
-"""What leaves weigh beside the other levels where margins are kept and the split is uniform: margins help the sums of
-leaves, and hardly the leaves."""
+"""Weight of the leaves relative to other levels, if margins are kept and the split is uniform: margins improve sums of
+leaves, but hardly the leaves."""
 
 
 def plan_tables(
@@ -169,7 +166,7 @@ def plan_tables(
     known: Container[int] = (),
     records_may_be_dropped: bool,
 ) -> tuple[Fraction, Workload]:
-    """Return what the tables divide among them (epsilon when pure, otherwise rho), and each: levels, then margins.
+    """Return the budget of the tables (epsilon if pure, otherwise rho) and the tables: levels, then margins.
 
     The levels that are `known`, by their positions, follow from public facts and cost nothing.
     """
@@ -201,8 +198,8 @@ def table_shares(
 ) -> dict[str, Fraction]:
     """Return each measured table's share of the loss.
 
-    A split that names no margin divides among the levels what the margins leave; one that names margins alone says what
-    these have of the loss, and the levels divide the rest.
+    A split that names no margin divides the levels' part among the levels. A split that names margins only states their
+    shares of the loss, and the levels divide the rest.
     """
     if not levels:
         return {}
@@ -223,21 +220,21 @@ def table_shares(
 
 
 def without_margins(split: Literal["uniform"] | Mapping[str, Number] | Split) -> Literal["uniform"] | Split:
-    """Return how a split divides the loss among levels alone."""
+    """Return the split of the loss among levels alone."""
     named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
     own = {name: weight for name, weight in named.items() if name != ALL_MARGINS and not name.startswith(MARGIN)}
     return Split.weighted(own) if own else "uniform"
 
 
 def _usual(levels: Sequence[str]) -> dict[str, Number]:
-    """How levels divide what margins leave them."""
+    """Return the default weights of levels, beside margins."""
     return {**dict.fromkeys(levels, 1), levels[-1]: WEIGHT_OF_LEAVES}
 
 
 def _with_shares_of_margins(
     named: Mapping[str, Number], levels: Sequence[str], margins: Sequence[str]
 ) -> dict[str, Fraction]:
-    """Return the shares where only those of margins are stated."""
+    """Return the shares if only those of margins are stated."""
     stated = _stated(named, margins)
     for name in stated:
         if name not in margins:
@@ -258,7 +255,7 @@ def _with_shares_of_margins(
 
 
 def _stated(named: Mapping[str, Number], margins: Sequence[str]) -> dict[str, Fraction]:
-    """Return the numbers of a split, with that of all margins divided evenly among those that are not named."""
+    """Return the numbers of a split; the number of all margins is divided evenly among those without their own."""
     stated = {name: positive(value, f"The weight of {name}") for name, value in named.items() if name != ALL_MARGINS}
     rest = [name for name in margins if name not in stated]
     if ALL_MARGINS in named:
@@ -269,7 +266,7 @@ def _stated(named: Mapping[str, Number], margins: Sequence[str]) -> dict[str, Fr
 
 
 def _spent_by(unit: Unit, loss: Loss, share: Mapping[str, Fraction]) -> Loss:
-    """The loss as the levels divide it: with exact accounting, the rho that it leaves to these shares."""
+    """Return the loss that the levels divide: with exact accounting, the rho that it allows for these shares."""
     by_default = is_exact_by_default(unit, loss)
     if not share or not (by_default or loss.accounting == "exact"):
         return loss
@@ -290,32 +287,31 @@ def _refuse_overflow(name: str, law: Law, widest: int) -> None:
 # How accurate a plan will be, level by level, before any private data is read.
 
 CONFIDENCE = 0.95
-"""The confidence of intervals, margins and bounds, unless a plan says otherwise."""
+"""Default confidence of intervals, margins and bounds."""
 
 
 @dataclass(frozen=True)
 class LevelAccuracy:
-    """What to expect of the counts of one level."""
+    """Expected accuracy of the counts of one level."""
 
     level: int
-    """The position in the spine; the total is 0, and margins come after the leaves."""
+    """Position in the spine; the total is 0, and margins come after the leaves."""
     name: str
-    """The name of the level, or of the margin."""
     nodes: int
-    """How many nodes the public domain has there."""
+    """Number of nodes in the public domain."""
     share: float
-    """The share of the loss that it is given."""
+    """Share of the loss."""
     noise: float
-    """The standard deviation of one measurement; 0 where nothing is measured."""
+    """Standard deviation of one measurement; 0 if nothing is measured."""
     margin: int
     """"± one": one count is within this of the truth with the stated confidence, by the measurements of its level."""
     bound: int | None
-    """All counts of the level are, at once, within this of the truth with the stated confidence; None where margins are
-    kept, since for counts that agree with two tables at once no such bound is proved."""
+    """"± all": all counts of the level are, at once, within this of the truth with the stated confidence; None if
+    margins are kept, since no such bound is proved for counts that agree with two tables."""
     title: str = ""
-    """What is counted, in words."""
+    """Title of the counts, in words."""
     exact: bool = False
-    """Whether its counts are told without noise: all neighbours have the same, or facts decide them."""
+    """Whether its counts are released without noise: all neighbours have the same, or facts fix them."""
 
 
 @dataclass(frozen=True)
@@ -325,7 +321,7 @@ class Accuracy:
     levels: tuple[LevelAccuracy, ...]
     """One row per level, from the total down."""
     confidence: float
-    """The probability with which margins and bounds hold."""
+    """Confidence of margins and bounds, between 0 and 1."""
     margins: tuple[LevelAccuracy, ...] = ()
     """One row per table beside the spine."""
 
@@ -335,7 +331,7 @@ class Accuracy:
         return self.levels + self.margins
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return one dictionary a level, and then one a margin."""
+        """Return one dictionary per level, then one per margin."""
         return [asdict(row) for row in self.rows]
 
     def __str__(self) -> str:
@@ -393,7 +389,7 @@ def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> str:
 
 
 def as_confidence(value: object) -> float:
-    """Read a confidence: a probability between 0 and 1."""
+    """Parse a confidence: a probability between 0 and 1."""
     try:
         confidence = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -30,7 +30,7 @@ from treetop.privacy.relation import RELATIONS
 CLEANING = "graph.clean.COLUMN"
 """The section of a cleaning rule, as declared."""
 COUNTED = ("edges", "nodes", "degrees")
-"""What a graph plan can count."""
+"""The countable objects of a graph."""
 LOOPS = ("error", "drop")
 """Treatment of self-loops; they can never be kept."""
 

@@ -209,7 +209,7 @@ class DegreePlan(DegreeCounts):
     def _bound(self, index: int, risk: Fraction) -> int:
         """Return a bound on the error of all counts of a level, repairs included, that holds except with risk `risk`.
 
-        Let all measurements be within m. The monotone fit of cumulative counts keeps them within m, so their differences
+        Let all measurements be within m. The monotone fit of cumulative counts keeps them within m, so differences
         are within 2m. A histogram clamped at zero stays within m; one that is shifted to sum to the number of people is
         shifted by at most m, and rounded. Under "user-out" the people without edges are the remainder.
         """

@@ -1,4 +1,4 @@
-"""A plan for group sizes: everything that is decided before private data is read, and what it costs."""
+"""A plan for group sizes: the decisions before private data is read, and their cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WAYS = {
 
 @dataclass(frozen=True, eq=False)
 class GroupPlan:
-    """A release of how many groups of each size every region has, from a public list of groups.
+    """A release of the number of groups of each size in every region, from a public list of groups.
 
     >>> plan = GroupPlan(Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
     >>> plan.name, [level.law for level in plan.levels]
@@ -53,19 +53,18 @@ class GroupPlan:
     largest: int
     """The largest size that is told apart; larger groups are counted with it. Size 0 is counted too."""
     unit: GroupUnit
-    """What is protected."""
     loss: Loss
     """The privacy loss: pure epsilon gives Laplace noise, rho or epsilon with delta Gaussian noise."""
     form: Form = "cumulative"
-    """What is measured: the number of groups of each size, or of each size and those below."""
+    """Measured form: the number of groups of each size, or of each size and those below."""
     repair: GroupRepair = "exact"
-    """"exact" gives whole numbers that add up; "rounded", for comparisons, real ones rounded, which may not."""
+    """Whole numbers that add up ("exact"), or rounded real numbers that may not ("rounded", for comparisons)."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
-    """How the loss is divided over the levels that are measured."""
+    """Shares of the loss over the measured levels."""
     public: Public = "total"
-    """Of what the number of groups is used: of all regions together, or of each. Both are public."""
+    """Public numbers of groups: the total ("total"), or that of each region ("regions")."""
     workload: Workload = field(init=False, repr=False)
-    """What is measured: the sizes of all regions together, and those of every level of regions."""
+    """The workload: the sizes of all regions together, and those of every level of regions."""
 
     def __post_init__(self) -> None:
         self._check()
@@ -94,7 +93,7 @@ class GroupPlan:
         check_cells(self.regions, self.largest, by=f" by {self.name}")
 
     def check_number(self, number: int) -> None:
-        """Refuse so many groups that repairs would leave 64 bits; their number is public, so a plan can tell."""
+        """Refuse more groups than repairs in 64 bits allow; their number is public, so a plan can check it."""
         widest = max(law.margin(Fraction(1, 2**80)) for _, law in self.workload.measured)
         sizes, most = self.largest + 1, number + widest
         summed = self.form == "cumulative" and most * sizes**2 >= 2**62
@@ -109,7 +108,7 @@ class GroupPlan:
             )
 
     def check_memory(self) -> None:
-        """Refuse what would not fit in the memory of this machine."""
+        """Refuse a plan that needs more than this machine's memory."""
         cells = check_cells(self.regions, self.largest)
         what = f"{self.tree.nodes:,} regions with {self.largest + 1:,} sizes"
         refuse_beyond_memory(CELL_BYTES * cells, what, "lower largest, or take a larger machine")
@@ -142,7 +141,7 @@ class GroupPlan:
 
     @property
     def repaired(self) -> Callable[..., NDArray[np.int64]]:
-        """Makes counts that add up of measurements."""
+        """The repair: a function from measurements to counts that add up."""
         return _WAYS[self.form, self.repair][1]
 
     @cached_property
@@ -152,7 +151,7 @@ class GroupPlan:
 
     @cached_property
     def weights(self) -> NDArray[np.int64]:
-        """By level, whole numbers in proportion to 1/variance; 0 where nothing is measured."""
+        """By level, whole numbers in proportion to 1/variance; 0 for levels that are not measured."""
         # Noise that is almost never there is as good as exact: its weight need not be larger still.
         variances = [max(law.standard_deviation, 1e-3) ** 2 for _, law in self.workload.measured]
         weights = np.zeros(len(self.levels), np.int64)
@@ -163,11 +162,11 @@ class GroupPlan:
 
     @property
     def spent(self) -> Fraction:
-        """What a run costs: epsilon if the loss is pure, otherwise rho."""
+        """The cost of a run: epsilon if the loss is pure, otherwise rho."""
         return self.workload.spent
 
     def describe(self) -> dict[str, Any]:
-        """All that was decided, for cards and for binding the noise to it."""
+        """Return all decisions, for cards and for binding the noise to them."""
         return {
             "mechanism": self.name,
             "regions": self.regions.digest,

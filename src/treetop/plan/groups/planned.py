@@ -1,8 +1,8 @@
 """A plan for group sizes as a table: read from people, groups or histograms, released like any other counts.
 
 The counts are of groups by size and place, with the spine `size, place.state, place.county`: the sizes of all regions
-together, then of every region of each level. That is just what the mechanism measures, so every level of the card is
-one of its levels, and all that a `Plan` and a `Release` can do holds here too.
+together, then of every region of each level. The mechanism measures exactly these tables, so every level of the card is
+one of its levels, and all methods of `Plan` and `Release` apply.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from treetop.plan.workload import CONFIDENCE
 from treetop.privacy import Loss, Split
 
 SIZE = "size"
-"""The attribute of the sizes, and its one level."""
+"""Name of the size attribute and of its one level."""
 
 COLUMNS = ("group", SIZE, "quantity")
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTablePlan(Plan):
-    """What will be released of group sizes; made by `group_plan`.
+    """A plan for the release of group sizes; made by `group_plan`.
 
     >>> plan = group_plan(
     ...     Hierarchy.flat(["east", "west"]), 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1),
@@ -48,17 +48,16 @@ class GroupTablePlan(Plan):
     """
 
     rows: Rows = "histogram"
-    """What a row of the private table is."""
+    """Meaning of a row of the private table."""
     number: int = 0
-    """How many groups there are: public, and released exactly."""
+    """Number of groups: public, and released exactly."""
     public: Public = "total"
-    """Of what the number of groups is used: of all regions together, or of each."""
+    """Public numbers of groups: the total ("total"), or that of each region ("regions")."""
     listed: GroupList | None = field(default=None, repr=False)
-    """The public list of groups."""
     list_sha256: str | None = field(default=None, repr=False)
-    """Its SHA-256; all that a card keeps of it."""
+    """SHA-256 of the list; cards contain only this."""
     method: GroupRepair = "joint"
-    """How measurements are made to add up: all regions and sizes at once, or as the paper has it."""
+    """The repair: all regions and sizes at once, or the method of the paper."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, GroupTableUnit):
@@ -87,18 +86,18 @@ class GroupTablePlan(Plan):
 
     @property
     def sizes(self) -> GroupTableUnit:
-        """The unit, as one of group sizes."""
+        """The unit, typed as a unit of group sizes."""
         assert isinstance(self.unit, GroupTableUnit)
         return self.unit
 
     @property
     def population(self) -> int | None:
-        """How many units there are at least: all groups where these are protected, otherwise as many as declared."""
+        """Least public number of units: all groups if these are protected, otherwise the declared number."""
         return self.number if self.sizes.group.event == "group" else self.unit.population
 
     @property
     def place(self) -> str:
-        """The name of the attribute of the regions."""
+        """Name of the region attribute."""
         return next(name for name in self.spine.attributes if name != SIZE)
 
     @property
@@ -124,7 +123,7 @@ class GroupTablePlan(Plan):
 
     @property
     def conditions(self) -> tuple[GuaranteeCondition, ...]:
-        """What the guarantee is conditional on: what is declared about groups and who is in them."""
+        """The conditions of the guarantee: declared properties of groups and their members."""
         told: list[GuaranteeCondition] = []
         entity, group = self.unit.entity, self.sizes.group
         if self.list_sha256 is None:
@@ -144,11 +143,11 @@ class GroupTablePlan(Plan):
 
     @property
     def terms(self) -> int:
-        """A number of groups of one size is the difference of two cumulative counts."""
+        """Measurements per count: a number of groups of one size is the difference of two cumulative counts."""
         return 2 if self.sizes.form == "cumulative" else 1
 
     def _bound(self, index: int, risk: Fraction) -> int | None:
-        """The total is exact; no simultaneous bound is proven for the other levels."""
+        """Return 0 for the exact total, and None for other levels: no simultaneous bound is proven."""
         return 0 if index == 0 else None
 
     def refuse_unless_top_down(self) -> None:
@@ -156,7 +155,7 @@ class GroupTablePlan(Plan):
         refuse()
 
     def check_source(self, source: Source | None) -> None:
-        """Refuse a source on the way from which a group or a person may vanish: their number may be public."""
+        """Refuse read options that may drop groups or people: their number may be public."""
         if source is None:
             return
         if source.blank_lines == "skip":
@@ -169,10 +168,10 @@ class GroupTablePlan(Plan):
             self._refuse_selected(reason)
 
     def _refuse_selected(self, reason: str) -> None:
-        """Refuse to select groups by what is private: how many there are is exact, and one unit may change it.
+        """Refuse to select groups by private columns: their number is exact, and one unit may change it.
 
-        Of people, those who are left out are in no group. Of groups on a public list, those that are left out have size
-        0, which is one of the sizes that a protected group may have.
+        People who are left out are in no group. On a public list, groups that are left out have size 0, which is one of
+        the possible sizes of a protected group.
         """
         if self.rows == "people" or (self.list_sha256 is not None and self.sizes.group.event == "group"):
             return
@@ -212,10 +211,10 @@ def group_plan(
 ) -> GroupTablePlan:
     """Return a plan for group sizes; nothing private is read.
 
-    The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups;
-    it may be left out where a public list has them. What is `public` of them is then the number of every region
-    ("regions"), and else of all together ("total"); every number that is public is kept. `id` is the column that
-    tells people apart, `population` the least number of them that is public.
+    The levels of a split are `size`, for all regions together, and those of the place. `number` is of all groups; it
+    may be left out if a public list gives it. `public` then defaults to the number of every region ("regions"), and
+    otherwise to the total ("total"); every public number is kept. `id` is the column that identifies people,
+    `population` the least public number of them.
     """
     check_cells(regions, largest)
     if number is None and listed is None:
@@ -242,17 +241,16 @@ def group_plan(
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """A private table for a plan for group sizes; what is not one cannot read it as if its rows were counted."""
+    """A private table for a group size plan. The type prevents other code from counting its rows as records."""
 
     table: Table
-    """The table."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> NoReturn:
         refuse()
 
 
 def refuse() -> NoReturn:
-    """Refuse what is only for counts that are measured from the top down."""
+    """Refuse operations that need counts measured from the top down."""
     raise PlanError(
         "this plan is for group sizes, whose levels are measured together and repaired at once; this is about counts "
         "of records that are measured from the top down. `treetop plan`, with --target, --epsilon-grid, --twin or "
@@ -278,7 +276,7 @@ def spine_of_numbers(name: str, largest: int, regions: Hierarchy | None, place: 
 
 
 def best_repair(form: Form, public: Public) -> GroupRepair:
-    """Return the most accurate repair that was measured; of direct sizes alone the nearest numbers can be proven."""
+    """Return the most accurate repair in our experiments; for direct sizes only the nearest numbers can be proven."""
     return "exact" if (form, public) == ("direct", "total") else "joint"
 
 
@@ -291,7 +289,7 @@ def core_of(
     repair: GroupRepair,
     public: Public,
 ) -> GroupPlan:
-    """Return the mechanism, with the noise of a plan whose levels are the sizes of all regions, and of each level."""
+    """Return the mechanism, with the noise of a plan with levels for all regions' sizes and for each region level."""
     measured = plan.workload.measured
     named = _core_levels(regions)
     split = Split({name: level.share for name, (level, _) in zip(named, measured, strict=True)})
@@ -303,7 +301,7 @@ def core_of(
 
 
 def _core_levels(regions: Hierarchy) -> list[str]:
-    """Return the levels that the mechanism measures, as it names them: of several that are alike, the finest."""
+    """Return the measured levels by the mechanism's names; of several identical levels, the finest."""
     names, nodes = (TOTAL, *regions.levels), (1, *regions.sizes)
     return [name for k, name in enumerate(names) if k + 1 == len(names) or nodes[k] < nodes[k + 1]]
 

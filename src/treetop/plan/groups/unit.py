@@ -1,8 +1,8 @@
-"""What is protected in a release of group sizes, and how far it can move the counts.
+"""The protected unit of a release of group sizes, and its sensitivity.
 
-The list of groups is public and fixed, with the region of each; who is in them is not. A group may be empty, so size 0
-is counted like any other, and sizes above the largest are counted there. Without these three the number of groups
-would differ between neighbours, and so would every cumulative count.
+The list of groups is public and fixed, with the region of each; their members are private. A group may be empty, so
+size 0 is counted like any other, and sizes above the largest are counted there. Without these three rules the number of
+groups would differ between neighbours, and so would every cumulative count.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class GroupUnit:
     """
 
     entity: str
-    """What one unit is, as a singular noun: "person", or "household" where the whole group is protected."""
+    """Singular noun for one unit: "person", or "household" if the whole group is protected."""
     event: Event
-    """What neighbours differ in. "join-leave": one person is in a group or in none. "move": one person is in another
-    group, or another person is. "group": all that is in one group, so that its size may be any."""
+    """How neighbours differ. "join-leave": one person is in a group or in none. "move": one person is in another group,
+    or another person is. "group": the whole content of one group, so that its size may be any."""
     quantity: int
-    """The most that one person adds to the size of a group: 1 where sizes count people."""
+    """The most that one person adds to the size of a group: 1 if sizes count people."""
 
     def __init__(self, entity: str | None = None, event: Event | None = None, quantity: int = 1) -> None:
         if not isinstance(entity, str) or not entity.strip():
@@ -68,11 +68,11 @@ class GroupUnit:
         object.__setattr__(self, "quantity", most)
 
     def sensitivity(self, form: Form, largest: int) -> Sensitivity:
-        """How far one unit can move the counts of a level, for the sizes 0 … `largest`.
+        """Return how far one unit can move the counts of a level, for the sizes 0 … `largest`.
 
-        A group that changes from size a to b > a takes 1 from n_a and adds it to n_b, and takes 1 from each of
-        c_a … c_(b − 1). A move changes two groups, by as much in opposite directions: in one region their changes of
-        n can fall on one size, 2 there and 1 on either side, and those of c can only cancel.
+        A group that changes from size a to b > a takes 1 from n_a and adds it to n_b, and takes 1 from each of c_a …
+        c_(b − 1). A move changes two groups, by as much in opposite directions: in one region their changes of n can
+        fall on one size, 2 there and 1 on either side, and those of c can only cancel.
         """
         groups = 2 if self.event == "move" else 1
         if form == "cumulative":
@@ -82,7 +82,7 @@ class GroupUnit:
         return Sensitivity(l1=2 * groups, l2_squared=squared)
 
     def sentence(self) -> str:
-        """Say in plain English what is protected.
+        """Describe the protected unit in plain English.
 
         >>> print(GroupUnit("household", event="group").sentence())
         One household is protected: the loss bounds what the release tells about all that is in any one group. \
@@ -107,12 +107,11 @@ _NEIGHBOURS: Mapping[str, Neighbours] = {"join-leave": "add-remove", "move": "re
 
 @dataclass(frozen=True, init=False)
 class GroupTableUnit(Unit):
-    """A unit of group sizes, with what it can move at the levels of a plan."""
+    """A unit of group sizes, with its sensitivity at the levels of a plan."""
 
     group: GroupUnit
-    """What is protected."""
     form: Form
-    """What is measured: the number of groups of each size, or of each size and those below."""
+    """Measured form: the number of groups of each size, or of each size and those below."""
     largest: int
     """The largest size that is told apart."""
 
@@ -126,43 +125,43 @@ class GroupTableUnit(Unit):
 
     @property
     def displaces(self) -> bool:
-        """No: who stands twice in the table is refused."""
+        """False: a person who is twice in the table is refused."""
         return False
 
     @property
     def moves_by_one(self) -> bool:
-        """No: what is counted is no record, and a unit may move one count by several."""
+        """False: one unit may move a count of groups by several."""
         return False
 
     def sensitivity(self, level: str) -> Sensitivity:
-        """How far one unit can move the counts of a level: as far at each of them."""
+        """Return how far one unit can move the counts of a level, the same at every level."""
         return self.group.sensitivity(self.form, self.largest)
 
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
-        """The total is the number of groups on the public list: the same for all neighbours."""
+        """True: the number of groups on the public list is the same for all neighbours."""
         return True
 
     @property
     def extent(self) -> str:
-        """How much one unit is."""
+        """The extent of one unit, in words."""
         return {"join-leave": "in a group or in none", "move": "in one group", "group": "all that is in it"}[
             self.group.event
         ]
 
     @property
     def limits(self) -> str:
-        """What tells units of one name apart, for a ledger."""
+        """Key that distinguishes units of the same name in a ledger."""
         most = "" if self.group.quantity == 1 else f", at most {self.group.quantity} each"
         return f"of group sizes, {self.group.event}{most}"
 
     @property
     def exact_total(self) -> str:
-        """What a release tells by its total."""
+        """Description of the information in an exact total."""
         return (
             "the number of groups: which groups there are, and in which region, is public, so their number is released "
             "without noise, and those of all regions add up to it"
         )
 
     def sentence(self) -> str:
-        """Say in plain English what is protected."""
+        """Describe the protected unit in plain English."""
         return self.group.sentence()
