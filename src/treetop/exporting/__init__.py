@@ -52,9 +52,7 @@ class Exported:
     files: tuple[Path, ...]
     """The files, the main one first."""
     rows: int
-    """The rows of the main file."""
     total: int
-    """Sum of its counts."""
     skipped: tuple[str, ...]
     """The codes whose rows were left out because they have no coordinates."""
     warning: str | None

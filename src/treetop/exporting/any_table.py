@@ -28,7 +28,6 @@ from treetop.release.shards import Leaves, Shards
 # Tables of several shards, written one at a time: in spine order, or in the order in which codes were listed.
 
 ROWS = 1 << 20
-"""Rows sorted at a time, about."""
 MOST_FILES = 256
 """Most files that rows are dealt out to."""
 
@@ -168,7 +167,7 @@ def attributes_of(release: Selection) -> list[str]:
 
 
 def rows_at(release: Selection, depths: Depths) -> pa.Table:
-    """Return one row a combination above zero, with names and intervals as far as there are any."""
+    """Return one row per combination above zero, with names and intervals if there are any."""
     trees, names = trees_of(release), attributes_of(release)
     table = _of_level(release, depths)
     if table is None:

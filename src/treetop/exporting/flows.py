@@ -28,7 +28,6 @@ class _Located:
 
     flows: pa.Table
     places: list[Places]
-    """Places of origin and destination."""
     rows: list[NDArray[np.int32]]
     """The place of each flow's origin, and of its destination."""
     missing: tuple[str, ...]
@@ -170,7 +169,6 @@ QGIS = Format(
 # Synthetic records, one row per unit of count: how large they become is told first, and refused where hardly meant.
 
 ROWS = 1 << 20
-"""Records made at a time."""
 MANY = 10_000_000
 """Announce the number of records from this size on, before writing."""
 MOST = 1_000_000_000

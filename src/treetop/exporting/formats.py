@@ -50,7 +50,6 @@ class Options(TypedDict, total=False):
     before them, which `treetop.exporting.sheet` takes off again.
     """
     force: bool
-    """Whether to replace an earlier export."""
     large: bool
     """Whether to allow more than a thousand million records; otherwise they are refused."""
     progress: Progress | None
@@ -94,11 +93,9 @@ class Format:
     name: str
     """The name, such as "csv"."""
     about: str
-    """The tool and its input, in a line of help."""
     files: tuple[str, ...]
     """The names of the files in a folder; the first is the main file, and always there."""
     make: Callable[[Request], Content]
-    """Makes the files, without writing any."""
     flows: bool = False
     """Whether only an origin/destination release has it."""
     coordinates: Literal["none", "used", "needed", "any"] = "none"

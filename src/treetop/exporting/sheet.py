@@ -39,14 +39,10 @@ class Workbook:
     """One file to be written."""
 
     file: str
-    """Its name in a folder."""
     table: pa.Table
-    """The rows of its first sheet."""
     about: Sequence[tuple[object, ...]]
-    """The lines of its second."""
     rows: int
     total: int
-    """Sum of their counts."""
     size: int = 0
     """Approximate size; 0 if not estimated, since a workbook is packed."""
 
@@ -204,7 +200,6 @@ class Sheet:
     batches: Iterable[pa.RecordBatch]
     rows: int
     total: int
-    """Sum of its counts."""
     size: int = 0
     """Approximate bytes as CSV; 0 if unknown, or announced elsewhere."""
 
@@ -250,7 +245,6 @@ class Page:
     """One text to be written, such as a page in HTML."""
 
     file: str
-    """Its name in a folder."""
     text: str
     rows: int
     """The counts above zero that it shows, at its finest level."""

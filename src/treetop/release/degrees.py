@@ -23,7 +23,6 @@ from treetop.release.selection import Selection
 Ints = NDArray[np.int64]
 OfDegrees: TypeAlias = Literal["cumulative", "mean-degree", "quantiles", "share-above"]
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
-"""Default quantiles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,7 @@ class DegreeTables:
     def quantiles(
         self, level: str | None = None, shares: Sequence[float] = SHARES, confidence: float | None = None
     ) -> pa.Table:
-        """Return, by shares of the people, the least degree that so many have or stay below, with its bounds.
+        """Return, by shares of the people, the least degree that this share of them does not exceed, with its bounds.
 
         Those take no more risk than one cumulative count has: the quantile q is below the lower bound only if the upper
         bound of the people of degree q or less is too low, and above the upper bound only if the lower bound of those
@@ -209,24 +208,24 @@ class DegreeTables:
 
 
 def _needed(people: int, share: float) -> int:
-    """Return the least whole number that is a share of so many people or more."""
+    """Return the least whole number that is at least a share of the people."""
     return math.ceil(Fraction(str(share)) * int(people))
 
 
 def _reached(below: Ints, people: int, shares: Sequence[float]) -> list[int]:
-    """Return by share the first degree up to which there are so many; the counts need not rise."""
+    """Return by share the first degree up to which enough people are counted; the counts need not rise."""
     return [int(np.append(below >= _needed(people, share), True).argmax()) for share in shares]
 
 
 def _passed(below: Ints, people: int, shares: Sequence[float]) -> list[int]:
-    """Return by share the degree after the last up to which there are fewer."""
+    """Return by share the degree after the last up to which too few people are counted."""
     return [int(np.flatnonzero(below < _needed(people, share)).max(initial=-1)) + 1 for share in shares]
 
 
 # A picture of released degrees: the share of people with more edges than each degree, with its noise interval.
 
 MOST_PANELS = 12
-"""A page tells at most this many places apart."""
+"""Most places that a page draws in separate panels."""
 
 
 def draw_degrees(tables: DegreeTables, file: Path, level: str | None = None, confidence: float | None = None) -> None:

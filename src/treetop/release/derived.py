@@ -203,7 +203,7 @@ class GroupTables:
         return self._asked.get(self._at, every) != every
 
     def _one_place(self) -> tuple[int, int] | None:
-        """Return the level and the number of the one place that is asked for; None if it is none, or not all of one."""
+        """Return the level and the number of the selected place; None if it is not one place, or not all of one."""
         spine = self.release.spine
         asked = {at: leaves for at, leaves in self._asked.items() if at != self._at}
         if self._some_sizes or not asked:

@@ -171,7 +171,7 @@ def merged_levels(
 
 
 def starts(keys: Sequence[NDArray[np.uint64]], digit: Digit) -> NDArray[np.bool_]:
-    """Return where a node of the digit's level begins, in keys that are sorted."""
+    """Return a mask of the sorted keys at which a node of the digit's level begins."""
     found = np.zeros(len(keys[0]), dtype=bool)
     found[:1] = True
     for i, word in enumerate(keys[: digit.word + 1]):

@@ -114,7 +114,7 @@ def agreed_margins(spine: Spine, margins: Sequence[Margin], facts: PublicFacts |
 
 
 def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> MarginTable | None:
-    """Return the margin with so many levels of every attribute, if there is one; only children change nothing."""
+    """Return the margin of a table given by its depths; None if there is none. Only children change nothing."""
     parts = (part for level in spine.levels for part in level.parts)
     dividing = {(part.attribute, part.depth + 1) for part in parts if part.widest > 1}
 
@@ -126,7 +126,7 @@ def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> 
 
 
 def columns_of(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int], attribute: int) -> Ints:
-    """Return the counts of a table that one of several tells, with a row for each cell of its other attributes."""
+    """Return the counts of a table from one of several margins, with a row for each cell of its other attributes."""
     fine = next(table for table in tables if all(map(int.__le__, depths, table.margin.depths)))
     shape = [spine.trees[own].sizes[fine.margin.depths[own] - 1] for own in fine.margin.attributes]
     counts = coarser(spine.trees, fine.count.reshape(shape), fine.margin.depths, tuple(depths))

@@ -25,7 +25,7 @@ from treetop.release.tree import ReleasedTree, nodes_at, spans_at
 Ints = NDArray[np.int64]
 
 FEW_NODES = 1 << 20
-"""Every measurement is kept at levels with at most so many public nodes: a megabyte or so each."""
+"""Every measurement is kept at levels with at most this many public nodes: a megabyte or so each."""
 
 
 @dataclass(frozen=True, eq=False)

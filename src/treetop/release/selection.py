@@ -127,7 +127,7 @@ class Selection:
         return None if table is None or not table.exact else int(table.count[table.cells(boxes)[0]])
 
     def _margin(self, depths: Sequence[int]) -> MarginTable | None:
-        """Return the margin that tells so many levels of every attribute apart, if there is one."""
+        """Return the margin of a table given by its depths; None if there is none."""
         return find(self.whole.margins, self.spine, depths)
 
     def _own_cells(self, levels: Sequence[AttributeStep]) -> tuple[Ints, Ints] | None:
@@ -331,7 +331,7 @@ def noted(table: pa.Table) -> pa.Table:
 # How a notebook shows a release, or a part of one: its largest counts with their intervals, and its guarantee.
 
 MOST = 10
-"""Most rows shown."""
+"""Most rows of a page for a notebook."""
 
 
 def shown(part: Selection) -> str:

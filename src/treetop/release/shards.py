@@ -233,7 +233,7 @@ class Shards(ABC):
 
     @cached_property
     def _begin(self) -> dict[int, Ints]:
-        """By level, where the measurements of the children of each node of the one above begin."""
+        """By level, the first measurement of the children of each node of the level above."""
         return {}
 
     @cached_property
@@ -545,7 +545,7 @@ def cut(release: Contents, part: int | None) -> Shards:
 def _starts(
     spine: Spine, nodes: NDArray[np.int32], levels: Sequence[int]
 ) -> Iterator[tuple[int, dict[int, NDArray[np.bool_]]]]:
-    """Yield, chunk by chunk, its first leaf and where a node of each of some levels begins."""
+    """Yield, for each chunk, its first leaf and masks of the leaves at which a node of each level begins."""
     size = nodes.shape[1]
     for begin in range(0, size, _CHUNK):
         end = min(begin + _CHUNK, size)

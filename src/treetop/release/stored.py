@@ -14,7 +14,7 @@ from treetop._util.files import read_regular, refuse_irregular
 from treetop.errors import ReleaseError
 
 LARGEST_TEXT = 1 << 28
-"""The most bytes of card.json, card.html and plan.toml."""
+"""Most bytes of card.json, card.html and plan.toml."""
 
 
 def read_bytes(path: Path) -> bytes:

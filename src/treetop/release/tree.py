@@ -18,7 +18,7 @@ from treetop.measure.measure import Remainders
 Ints = NDArray[np.int64]
 
 KEPT = 1 << 18
-"""Levels with at most so many nodes are cached; a larger one takes as much memory as the leaves."""
+"""Levels with at most this many nodes are cached; a larger one takes as much memory as the leaves."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 def number_of_cells(selection: Selection, depths: Depths) -> int:
-    """Return how many cells a table has that tells so many levels of every attribute apart; impossible ones count."""
+    """Return the number of cells of a table given by its depths; impossible cells count."""
     trees = selection.spine.trees
     return math.prod(tree.sizes[depth - 1] for tree, depth in zip(trees, depths, strict=True) if depth)
 

@@ -54,7 +54,7 @@ def fit_boxes(measured: Floats, variance: Floats, pieces: Sequence[int]) -> Ints
 
 @kernel
 def _fit(measured: Floats, weight: Floats, start: Ints, boxes: Ints, number: Floats) -> Floats:
-    """Move one piece at a time to where it fits best, and return the counts of the boxes."""
+    """Move one piece at a time to its best fit, and return the counts of the boxes."""
     counts = np.zeros(len(measured))
     for _ in range(_MOST_SWEEPS):
         moved = 0.0

@@ -22,7 +22,7 @@ from treetop.release.margins import codes_of
 from treetop.release.release import Release
 
 MOST_CELLS = 10_000_000
-"""A fit enumerates at most so many cells."""
+"""Most cells of a fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class JointTables:
         """Return the public cells of a table such as "place.state * sex": codes, count and estimate.
 
         `count` is whole and non-negative, and adds up over all tables of the fit. `estimate` is least squares over all
-        measured tables: unbiased, maybe negative, and null if no single measured table tells this one.
+        measured tables: unbiased, maybe negative, and null if this one is no sum of a single measured table.
         """
         depths = self._depths(name)
         margin = margin_at(self.spine, depths)

@@ -135,7 +135,7 @@ def _measured(parent: Ints, table: MarginTable | None) -> MeasuredLevel:
 
 
 def _depths_of(one: _Tree) -> Iterator[Depths]:
-    """Yield how many levels of every attribute each level below the root of a margin's tree tells apart."""
+    """Yield the levels of every attribute in the nodes of each level below the root of a margin's tree."""
     if np.count_nonzero(one.depths) > 1:
         yield one.depths
         return

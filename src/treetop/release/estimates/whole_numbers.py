@@ -214,7 +214,7 @@ def rows_of_last(
 ) -> Rows:
     """Return the rows, zeros among them, of all nodes above that the level divides; by one attribute, these themselves.
 
-    `tables` are the margins of the attributes that it refines, None where there is none.
+    `tables` are the margins of the attributes that it refines, None if there is none.
     """
     fanout = level.fanout(above.nodes)
     there = fanout > 1
@@ -265,8 +265,8 @@ def _sums(
 Reals = NDArray[np.float64]
 
 _SWEEPS = 30
-_NONE = cast(int, np.int64(0))  # a plain 0 is a type of its own to Numba, with a variant of each kernel
 """Rounds in which rows and columns take turns."""
+_NONE = cast(int, np.int64(0))  # a plain 0 is a type of its own to Numba, with a variant of each kernel
 _NEAR = 0.5
 """A fit ends when no column is off by more."""
 _AHEAD = 24.0

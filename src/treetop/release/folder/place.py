@@ -24,7 +24,7 @@ _RENAME_EXCHANGE = 2
 
 
 def check_place(folder: Path, force: bool) -> None:
-    """Refuse a place where the folder cannot be written, before anything is spent."""
+    """Refuse a place if the folder cannot be written there, before any loss is spent."""
     with writing(folder):
         check_name(folder, force)
     parent = folder.absolute().parent

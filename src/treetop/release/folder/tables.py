@@ -31,7 +31,7 @@ UNRESOLVED = "unresolved.parquet"
 
 
 def unresolved_table(release: Contents) -> pa.Table:
-    """Return one row per remainder: level, the node's codes (null where not refined), count and, if on, interval."""
+    """Return one row per remainder: level, the node's codes (null if not refined), count and, if on, interval."""
     spine, left = release.spine, release.left
     if left is None:
         left = Remainders.join([], len(spine.attributes))

@@ -88,7 +88,7 @@ class MeasuredCells:
 
     @cached_property
     def degrees(self) -> int:
-        """How many degrees are told apart."""
+        """Number of distinct degrees."""
         return self.tree.spine.trees[0].sizes[-1]
 
     def intervals(self, confidence: float) -> tuple[LevelIntervals, ...]:

@@ -1,9 +1,9 @@
 """The intervals of sums: of any box of nodes, from the measurements on the way to them.
 
-A box that is one node has the interval of that node. Any other is settled at some level (`boxes`):
-there one child of every partial node above lies inside it (where several attributes are refined at once, those that
-have one child of theirs), and together these children are all of the box that is not below a node which was dropped on
-the way. With x = q + N for true count, noise and measurement:
+A box that is one node has the interval of that node. Any other is settled at some level (`boxes`): there one child of
+every partial node above lies inside it (if several attributes are refined at once, those that have one child of
+theirs), and together these children are all of the box that is not below a node which was dropped on the way. With x =
+q + N for true count, noise and measurement:
 
 - *Inside.* The levels above decide which nodes of a level are measured, so their noise is independent of being there,
   whether or not they are released afterwards. The sum of the x differs from that of the q by n draws.
