@@ -1,4 +1,4 @@
-"""Spark: tasks run on a cluster, and nothing private goes through Spark itself.
+"""Spark: tasks run on a cluster, and no private data go through Spark itself.
 
 Tasks and answers are files of a staging folder that driver and executors share (`task_files`). The keys travel in the
 closure of the function that Spark runs, so a session must encrypt its files and messages (`sessions`). Only the
@@ -42,7 +42,6 @@ from treetop.errors import DataError, EngineError
 # Sessions of Spark: which are safe for keys, and how one is started that is.
 
 OLDEST = (4, 1)
-"""The oldest tested version of Spark."""
 ATTEMPTS = 4
 """Attempts at a task in local mode, as many as a cluster makes by default."""
 
@@ -341,7 +340,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class _Work:
-    """Runs tasks on an executor; it goes there with the keys, and is shown nowhere."""
+    """Runs tasks on an executor; it carries the keys there, and is never displayed."""
 
     context: WorkerContext = field(repr=False)
 

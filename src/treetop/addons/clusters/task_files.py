@@ -79,8 +79,8 @@ def pack(folder: Path, function: Callable[[Any], Any], tasks: Iterable[Any]) -> 
 def work(context: WorkerContext, number: int) -> str:
     """Do a task, and write its result or exception.
 
-    Return any other failure as a word that tells nothing private, and never raise anything: the exceptions of a
-    cluster's worker stand in its log and on its pages.
+    Return any other failure as a word without private data, and never raise an exception: the exceptions of a cluster's
+    worker stand in its log and on its pages.
     """
     try:
         folder = Path(context.folder)
@@ -171,7 +171,7 @@ class _Packer(pickle.Pickler):
     """Pickles with the number of a key in the place of each key."""
 
     def __init__(self, out: io.BytesIO, numbers: dict[Key, int], aside: _Arrays | None = None) -> None:
-        """Take the numbers of keys: new ones are added where arrays are put aside, in a task."""
+        """Take the numbers of keys: new ones are added if arrays are put aside, in a task."""
         super().__init__(out, protocol=5, buffer_callback=None if aside is None else aside.put)
         self._numbers, self._may_add = numbers, aside is not None
 

@@ -322,9 +322,7 @@ class TrueErrors:
     """The errors of a release. Private: they are computed from the truth."""
 
     levels: tuple[LevelErrors, ...]
-    """Errors of the total and of every level."""
     margins: tuple[LevelErrors, ...]
-    """Errors of every margin."""
     tally: Tally
     """Records that were left out of the truth."""
 

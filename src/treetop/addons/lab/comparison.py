@@ -100,11 +100,8 @@ class Case:
     """A private table, and its protection."""
 
     spine: Spine
-    """The public order of refinement."""
     unit: Unit
-    """The protected unit."""
     counts: Counts
-    """The counts that the mechanisms measure."""
     truth: Counts | None = None
     """The true counts, if records were left out of the measured counts; else None."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
@@ -169,7 +166,6 @@ class Trial:
     repeat: int
     """Number of the run with this setting, from 0."""
     errors: tuple[LevelErrors, ...]
-    """The errors at the total and at every level."""
     margins: tuple[LevelErrors, ...]
     """The errors of every margin of the case, measured by the mechanism or summed from its leaves."""
     noise: tuple[float, ...]

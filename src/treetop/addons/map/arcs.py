@@ -56,7 +56,7 @@ Polygon = Sequence[NDArray[np.float64]]
 """An outer ring and its holes, each a row per point."""
 
 POINTS = 40_000
-"""The most points that the borders of a map keep, ends of arcs apart."""
+"""Most points of a map's borders, besides the ends of arcs."""
 _LEAST = 1.0  # a bend of less than one grid step is not seen
 _SLIVER = 4.0  # grid steps: narrower than any place that a map of the whole can show
 _KEPT = np.inf

@@ -230,7 +230,6 @@ class Spots:
     """The nodes of one level of a hierarchy on the grid."""
 
     code: list[str]
-    """Their codes."""
     name: list[str]
     """Their names; a node without a name has its code."""
     centre: NDArray[np.float64]
@@ -266,7 +265,7 @@ class Atlas:
         traffic: Traffic | None = None,
         weight: Mapping[str, tuple[int, NDArray[np.float64]]] | None = None,
     ) -> Atlas:
-        """Lay all known places on one grid, cut where there is least traffic."""
+        """Lay all known places on one grid, cut at the meridian with the least traffic."""
         shapes = {} if boundaries is None else boundaries.shapes
         known = [here.at(trees[name], len(trees[name].levels) - 1) for name, here in places.items()]
         north = np.concatenate([np.zeros(0), *(here.latitude for here in known)])

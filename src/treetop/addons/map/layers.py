@@ -30,7 +30,6 @@ class Layer:
     """One level of the map."""
 
     content: dict[str, Any]
-    """The layer's data for the page."""
     rows: int
     """Counts above zero on the map: of flows, or of places if there are no flows."""
     missing: tuple[str, ...]

@@ -23,7 +23,6 @@ _WORDS = files("treetop.addons.pages").joinpath("words")
 _ENDING = ".toml"
 
 ENGLISH = "en"
-"""Default language of pages."""
 
 
 @dataclass(frozen=True, eq=False)

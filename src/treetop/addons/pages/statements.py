@@ -34,7 +34,7 @@ def compared(card: Mapping[str, Any]) -> list[str]:
 
 
 def carries_no_noise(release: Selection, depths: Sequence[int]) -> bool:
-    """Whether the counts of a table, given by how many levels of every attribute it tells apart, carry no noise."""
+    """Whether the counts of a table, given by its depths, carry no noise."""
     if not any(depths):
         return is_exact(release.card["levels"][0])
     whole = release.whole

@@ -149,10 +149,8 @@ def _forth(release: Selection, names: list[str]) -> list[int]:
 
 
 Answer = tuple[str, list["Markup"]]
-"""A question and its answer."""
 
 _SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "outside", "scale")
-"""The words of the table that its script needs."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,6 @@ class MainPage:
 
     release: Selection
     depths: Depths
-    """The level of every attribute, by its depth."""
     rows: Rows
     language: Language
 

@@ -93,7 +93,6 @@ class _Pages:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.asked: dict[str, int] = {}
-        """Number of requests for each part of a page."""
 
     async def home(self, _: Request) -> Response:
         """Go to the first step that is not done."""
@@ -173,7 +172,7 @@ class _Pages:
         }
 
     def _done(self) -> dict[str, bool]:
-        """Return which steps are done, as far as that is seen at once."""
+        """Return which steps are done, as far as a quick look shows."""
         workspace = self.workspace
         if not workspace.has_plan:
             return {}

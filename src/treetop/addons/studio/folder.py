@@ -15,7 +15,6 @@ from treetop.io.source import Source, reads_once
 from treetop.release.folder import CARD, COUNTS, INDEX
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xlsx", ".xls", ".ods", ".gz", ".zst", ".bz2", ".db", ".sqlite")
-"""Endings of files that may be tables."""
 LEDGERS = (".ledger",)
 PLANS = (".toml",)
 _DEEP = 3
@@ -29,7 +28,7 @@ class File(NamedTuple):
     name: str
     """Its path from the folder, with slashes."""
     size: int
-    """Its bytes."""
+    """Bytes."""
 
 
 class Folder:

@@ -1,8 +1,7 @@
 """Access to the studio: one browser on this machine, which has followed the printed link.
 
 A page of another site, a name that leads here by a trick (DNS rebinding), a second browser, and a form that was posted
-from elsewhere are refused. Browsers send cookies to every port of a host: so the studio's cookie is for a path that
-nobody can guess.
+from elsewhere are refused. Browsers send cookies to every port of a host: so the studio's cookie is for a secret path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A release in the background: it goes on when its tab is closed, can be cancelled, and is whole or not there."""
+"""A release in the background: it goes on when its tab is closed, can be cancelled, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ class Job:
 
     file: PlanFile
     out: Path
-    """The folder that it makes."""
     run: RunOptions
     state: State = "running"
     stage: str = "starting"
-    """The current step."""
     share: float = 0.0
     """Finished part of the step, from 0 to 1."""
     charged: bool = False
@@ -36,7 +34,6 @@ class Job:
     problem: str | None = None
     """The reason that it failed, and a remedy."""
     summary: dict[str, Any] | None = None
-    """The result."""
     told: list[str] = field(default_factory=list)
     """Messages of the run: for the steward only."""
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)

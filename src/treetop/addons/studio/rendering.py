@@ -21,7 +21,6 @@ STEPS = {
     "explore": "Explore",
     "publish": "Publish",
 }
-"""The steps in order, with their labels."""
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1l6 9h-4v5H6v-5H2z" fill="#2f6b4f"/></svg>'

@@ -16,9 +16,7 @@ from treetop.publishing.publish import places_of
 
 WIDE, HIGH = 640, 360
 DRAWN = 150
-"""So many of the largest counts are drawn."""
 DOTS = 1000
-"""So many places are shown below them."""
 _EDGE = 24
 _SEEN = (4, 96)
 """Places beyond these percentiles do not decide how much of the world is seen."""

@@ -60,15 +60,12 @@ class VanillaGauss:
     about: ClassVar[str] = "Noise on every public leaf; unbiased, negative counts are kept."
 
     spine: Spine
-    """The public order of refinement."""
     unit: Unit
-    """The protected unit."""
     loss: Loss
-    """The privacy loss of one run."""
     clamp: bool = False
     """Whether negative counts are set to zero."""
     limit: int = MOST_LEAVES
-    """The most public leaves that are served."""
+    """Most public leaves."""
     levels: tuple[Part, ...] = field(init=False, repr=False)
     """The total and every level of the spine; only the leaves are measured."""
 
@@ -144,7 +141,7 @@ class PerLevel(Planned):
     about: ClassVar[str] = "Noise on every public node of every level, published as it is; levels do not add up."
 
     limit: int = MOST_LEAVES
-    """The most public leaves that are served."""
+    """Most public leaves."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -240,9 +237,7 @@ class StabilityHistogram:
     about: ClassVar[str] = "Noise on the leaves that are there; those below a threshold are dropped."
 
     spine: Spine
-    """The public order of refinement."""
     unit: Unit
-    """The protected unit."""
     loss: Loss
     """Epsilon and delta, which are used unchanged."""
     threshold: Threshold = "tight"
@@ -391,7 +386,6 @@ class Practice:
     definition: ClassVar[str] = "None: what is published depends on each record, and no epsilon bounds how much."
 
     spine: Spine
-    """The public order of refinement."""
     unit: Unit
     """The unit, which is not protected."""
     loss: Loss
@@ -452,7 +446,6 @@ class Rounding(Practice):
     about: ClassVar[str] = "Counts of every level, each rounded at random to a multiple of 5. No guarantee."
 
     base: int = 5
-    """The base of the multiples."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,18 +39,13 @@ class OfGroups:
     """The name on the command line: form of the measurements, and repair."""
     about: ClassVar[str]
     form: ClassVar[Form]
-    """Form of the measurements."""
     repair: ClassVar[GroupRepair]
-    """Repair that makes them add up."""
 
     spine: Spine
     """The sizes, then the regions."""
     unit: Unit
-    """The protected unit."""
     loss: Loss
-    """The privacy loss of one run."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
-    """Shares of the loss by level."""
     public: Public = "total"
     """Public numbers of groups; only joint repairs keep those of regions."""
     core: GroupPlan = field(init=False, repr=False)

@@ -126,20 +126,15 @@ class Planned:
     """
 
     name: ClassVar[str]
-    """The name on the command line."""
     plan_repair: ClassVar[Repair] = "chebyshev"
     """The plan's repair; mechanisms with a repair of their own do not use it."""
     bounded: ClassVar[bool] = False
     """Whether the plan's bounds hold: they are for whole, consistent releases from the top down, and no others."""
 
     spine: Spine
-    """The public order of refinement."""
     unit: Unit
-    """The protected unit."""
     loss: Loss
-    """The privacy loss of one run."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
-    """How the loss is divided over the measured levels."""
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
     plan: Plan = field(init=False, repr=False)
@@ -193,7 +188,6 @@ class OwnRepair(Planned):
 
     bounded: ClassVar[bool] = True
     level_repair: ClassVar[LevelRepair]
-    """The repair, which sees measurements only."""
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Descend once, on one thread."""
@@ -234,7 +228,6 @@ class WithMargins(InfTDA):
     about: ClassVar[str] = "Top down as inftda, with tables of attributes alone measured and kept as well; compiled."
     bounded: ClassVar[bool] = False
     margins: Margins = "each"
-    """Which tables are measured beside the spine."""
 
     @property
     def beside(self) -> Margins:
@@ -249,7 +242,6 @@ class WithFacts(WithMargins):
     name: ClassVar[str] = "facts"
     about: ClassVar[str] = "Top down as margins, with the public facts of the plan kept if it has any; compiled."
     facts: PublicFacts | None = None
-    """Public facts to keep."""
 
     @property
     def known(self) -> PublicFacts | Mapping[str, Any]:
@@ -289,8 +281,8 @@ def project_and_round(
 ) -> NDArray[np.int64]:
     """Repair all nodes of a level at once, in whole numbers throughout.
 
-    The projection of x is max(x − θ, 0) with θ = (Σ of the k largest − c)/k, where k is the largest number for which
-    the k-th largest exceeds its θ (Held, Wolfe and Crowder 1974). It is rounded half up.
+    The projection of x is max(x − θ, 0) with θ = (Σ of the k largest − c)/k; k is the largest number for which the k-th
+    largest exceeds its θ (Held, Wolfe and Crowder 1974). It is rounded half up.
     """
     fanout = np.diff(first)
     node = np.repeat(np.arange(len(count)), fanout)
@@ -381,7 +373,7 @@ def solve(x: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=4096)
 def _program(size: int) -> tuple[Reals, Reals, Any, Reals, Reals]:
-    """Return the common part of programs with so many children: goal, integrality, constraints and their bounds.
+    """Return the common part of programs with `size` children: goal, integrality, constraints and their bounds.
 
     The variables are the changes z and, last, α; the rows are z − α ≤ 0, z + α ≥ 0, and the sum; each node adds the
     bounds of its sum.

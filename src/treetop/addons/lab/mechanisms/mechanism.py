@@ -53,7 +53,6 @@ class Estimate:
     """Published values of the leaves; coarser counts are their sums unless `levels` is given."""
 
     spine: Spine
-    """The public order of refinement."""
     keys: Words = field(repr=False)
     """The packed paths of the leaves that are not zero, ascending and distinct: one array a word."""
     value: Values = field(repr=False)
@@ -239,7 +238,6 @@ class PublicTree:
     first: tuple[NDArray[np.int64], ...] = field(repr=False)
     """The children of node i of level l (the root is level 0) are `first[l][i] : first[l][i + 1]`."""
     spine: Spine = field(repr=False)
-    """The public order of refinement."""
     keys: tuple[NDArray[np.uint64], ...] = field(repr=False)
     """The packed paths of all leaves."""
 

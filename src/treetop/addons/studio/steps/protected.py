@@ -15,7 +15,6 @@ from treetop.errors import PlanFileError, TreetopError
 UNIT = ("unit",)
 ENTITIES = ("person", "household", "trip", "flight", "patient", "pupil", "record")
 TEN = 10
-"""Number of records in the example."""
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
