@@ -1,4 +1,4 @@
-"""`treetop plan`: what a plan will cost and how accurate it will be, before any private data is read."""
+"""`treetop plan`: the cost and the accuracy of a plan, before any private data is read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _NEEDED: tuple[tuple[_Names, _Names], ...] = (
     (("write",), ("targets", "prior", "design")),
     (("delta", "pure"), ("targets", "squared_error", "epsilons", "plot")),
 )
-"""Options, and those of which each needs one."""
+"""Options, and the options of which each needs at least one."""
 _APART: tuple[tuple[_Names, _Names], ...] = (
     (("pure",), ("delta",)),
     (("targets",), ("prior",)),
@@ -104,7 +104,7 @@ def check_options(asked: Mapping[str, Any]) -> None:
 
 
 def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar) -> dict[str, Report]:
-    """Answer what was asked, each answer about the plan with those before it."""
+    """Answer the questions; each answer is about the plan that the answers before it have changed."""
     from treetop.advice import design, error_grid, known_outlook, loss_for, split_for, try_out, twin_of, with_epsilon
 
     found: dict[str, Report] = {}
@@ -141,7 +141,7 @@ def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar
 
 
 def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> None:
-    """Answer what was asked, print it and write it."""
+    """Answer the questions about a plan, print the answers and write the files."""
     from treetop.advice import design_toml, designed_in, filled_in, loss_toml, plot_grid, private_tables
     from treetop.plan.file import read_plan
     from treetop.plan.workload import as_confidence
@@ -185,7 +185,7 @@ def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> 
 
 
 def _check_places(path: Path, asked: Mapping[str, Any]) -> None:
-    """Refuse places at which nothing can be written, before anything is read."""
+    """Refuse output paths that cannot be written, before any data are read."""
     from treetop._util.files import resolved
 
     if (out := asked["write"]) is not None:
@@ -242,7 +242,7 @@ def _summarise(
 
 
 def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], toml: str | None) -> Iterator[str]:
-    """Yield what was found for people, one block per answer."""
+    """Yield the reports as text, one block per answer."""
     from treetop.advice import grid_text
     from treetop.card.meaning import meaning
 
@@ -262,7 +262,7 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
 
 
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
-    """Return what a loss means for whom, for people."""
+    """Return the meaning of a loss for each party, as text."""
     from treetop.card.meaning import say_epsilon, say_odds
     from treetop.plan.workload import text_table
 
@@ -322,7 +322,7 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
 
 
 def _margins(plan: Plan, percent: str) -> Iterator[str]:
-    """Say of what margins and bounds speak."""
+    """Yield the sentences on margins and bounds."""
     if "groups" in plan.describe() or getattr(plan, "keeps_regions", False):
         what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
         counted = f"one number of {what}, in one region,"
@@ -377,7 +377,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
 
 
 def _facts(sentences: list[str]) -> list[str]:
-    """Return what is known, and what that does."""
+    """Return the public facts, and their effect."""
     return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 

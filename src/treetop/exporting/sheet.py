@@ -23,7 +23,7 @@ from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths, trees_of
 from treetop.release.selection import Selection
 
-# A workbook of Excel: rows on one sheet, what they are on another; every text stays a text, nothing is computed.
+# A workbook of Excel: rows on one sheet, their description on another; every text stays a text, without formulas.
 
 LARGEST = 1_048_575
 """Most rows of a sheet below its header."""
@@ -303,7 +303,7 @@ def _kind(field: pa.Field, total: int) -> str:
     return "WKT" if field.name == "WKT" else "String"
 
 
-# What a workbook says of its numbers: guarantee, margins, and how to read what is small, or not listed.
+# The notes of a workbook: guarantee, margins, and how to read small or unlisted counts.
 
 Row = tuple[object, ...]
 """One line: a heading alone, or cells."""

@@ -28,7 +28,7 @@ def surviving(measured: Measured, index: int, rate: Fraction = RATE) -> NDArray[
     survives = _surviving(descent, index, rate)
     if descent is measured:
         return survives
-    # What is released was made from the measurements later: it survives where what was measured there does.
+    # Released counts were made from the measurements later: a node survives if its measured node does.
     released, tested = measured.tree.at(index).nodes, descent.tree.at(index).nodes[:, survives]
     _, number = np.unique(np.concatenate([tested, released], axis=1), axis=1, return_inverse=True)
     number = number.ravel()
@@ -39,7 +39,7 @@ def _surviving(descent: Measured, index: int, rate: Fraction) -> NDArray[np.bool
     tree, laws = descent.tree, descent.evidence.laws
     seen, level = _nearest(descent, index)
     measured = [at for at in range(1, index + 1) if laws[at] is not None]
-    survives = np.asarray([laws[at] is None for at in range(index + 1)], np.bool_)[level]  # what is public is there
+    survives = np.asarray([laws[at] is None for at in range(index + 1)], np.bool_)[level]  # public counts have no noise
     if not measured:
         return survives
     tests = sum(int(number_of_tests(tree.spine.levels, at, tree.at(at - 1).nodes)[index]) for at in measured)

@@ -308,7 +308,7 @@ def _wait_for(path: Path) -> None:
         list(path.parent.iterdir())
 
 
-# Versions: driver and workers are to have the same, as what is computed may depend on them.
+# Versions: driver and workers must have the same, since results may depend on them.
 
 
 def versions() -> dict[str, str]:

@@ -94,7 +94,7 @@ def language(code: str) -> Language:
     return Language(code, tomllib.loads(_WORDS.joinpath(code + _ENDING).read_text(encoding="utf-8")))
 
 
-# Pages in HTML: what comes from a release is text in them, and nothing runs or loads but their own parts.
+# Pages in HTML: values from a release are text in them, and only their own parts run or load.
 
 
 def render(

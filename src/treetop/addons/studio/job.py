@@ -98,6 +98,6 @@ class Job:
         except OSError as problem:
             self.problem, self.state = f"{problem.filename or self.out}: {problem.strerror or problem}", "failed"
         except BaseException as problem:
-            # Its text may hold something private: what kind it is, is enough to report it.
+            # Its text may hold private data: report its kind only.
             self.problem = f"Something went wrong that should not: {type(problem).__name__}. Please report it"
             self.state = "failed"

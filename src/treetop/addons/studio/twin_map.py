@@ -1,4 +1,4 @@
-"""A small map of a made-up twin: what a release would draw, and what of it was never there."""
+"""A small map of a made-up twin: the largest counts of a release, with invented ones marked."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DRAWN = 150
 DOTS = 1000
 _EDGE = 24
 _SEEN = (4, 96)
-"""Places beyond these percentiles do not decide how much of the world is seen."""
+"""Places beyond these percentiles do not affect the extent of the map."""
 
 Floats = NDArray[np.float64]
 
 
 def draw(file: PlanFile, tried: MadeUpRelease) -> dict[str, Any] | None:
-    """Return the lines and dots of a map; None where it is not known where the places are."""
+    """Return the lines and dots of a map; None if places have no coordinates."""
     found = places_of(file)
     placed = {name: _points(tried, name, found) for name in tried.attributes}
     ends = [name for name in ENDS if placed.get(name) is not None]
@@ -50,7 +50,7 @@ def draw(file: PlanFile, tried: MadeUpRelease) -> dict[str, Any] | None:
 
 
 def _points(tried: MadeUpRelease, name: str, found: dict[str, Places]) -> Floats | None:
-    """Return latitude and longitude (rows) of the nodes of an attribute; NaN where one has none."""
+    """Return latitude and longitude (rows) of the nodes of an attribute; NaN for a node without coordinates."""
     index = list(tried.spine.attributes).index(name)
     tree, depth = tried.spine.trees[index], tried.depths[index] - 1
     if tree.digest not in found:
@@ -73,7 +73,7 @@ def _known(points: Floats | None) -> Floats:
 
 
 def _frame(known: Floats) -> Any:
-    """Return what turns a node into a point of the picture, so that most places are seen."""
+    """Return the function from a node to a point of the picture, so that most places are seen."""
     low, high = np.percentile(known, _SEEN, axis=0)
     shrink = math.cos(math.radians(float(low[0] + high[0]) / 2))
     tall, wide = max(high[0] - low[0], 1e-6), max((high[1] - low[1]) * shrink, 1e-6)

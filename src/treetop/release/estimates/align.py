@@ -49,7 +49,7 @@ def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
     root = np.zeros((len(spine.attributes), 1), np.int32)
     known = np.array([0.0 if laws[0] is None else _variance(laws[0])])  # a public total is exact
     tree = [TreeLevel(np.zeros(1, np.int64), np.array([total]), known, root, np.array([True]))]
-    # Where the ancestors of what is still to come stand in the level that was made last.
+    # The rows, in the last level made, of the ancestors of the nodes still to come.
     found = [np.zeros(nodes.shape[1], np.int64) for nodes in on_the_way]
     for index, (level, seen) in enumerate(zip(spine.levels, levels, strict=True)):
         later = on_the_way[index + 1 :]
@@ -98,7 +98,7 @@ def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Ali
 
 def align(tree: ReleasedTree, measurements: Measurements) -> Evidence:
     """Return the measurements for the intervals of released nodes; all measurements must have been kept."""
-    measured = measured_tree(measurements, measurements.total or 0)  # what the root has makes no difference here
+    measured = measured_tree(measurements, measurements.total or 0)  # the root's value does not matter here
     levels = (_level(tree, index, found) for index, found in enumerate(released_rows(tree, measured), start=1))
     return Evidence(measurements.total, tuple(levels), measurements.laws)
 

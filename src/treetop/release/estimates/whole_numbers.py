@@ -129,7 +129,7 @@ def _prior_units(joint: Reals, limits: Reals) -> Ints:
     return np.maximum.accumulate(found, axis=0).astype(np.int64)
 
 
-# Sharing a node's count among its children, as whole numbers, by what Bayes' rule says of them.
+# Sharing a node's count among its children, as whole numbers, by Bayes' rule.
 
 
 @kernel
@@ -197,7 +197,7 @@ def give(room: Ints, measured: Ints, left: int, seed: int, out: Ints) -> None:
     passed, given = np.int64(0), np.int64(0)
     for j in np.argsort(-order):
         passed += room[j]
-        # In floats, since the product may leave 64 bits; whatever that rounds, the sum is exact.
+        # In floats, since the product may leave 64 bits; rounding does not change the sum.
         due_ = np.int64(left)
         if passed < total:
             due_ = np.int64(min(due_, np.ceil(float(left) * float(passed) / total)))
@@ -206,7 +206,7 @@ def give(room: Ints, measured: Ints, left: int, seed: int, out: Ints) -> None:
         given += part
 
 
-# Rows of a merged last level: what its attributes but the last leave to it, by how probable each unit is.
+# Rows of a merged last level: the counts after all its attributes but the last, by the probability of each unit.
 
 
 def rows_of_last(

@@ -93,7 +93,7 @@ def read_public(path: Path, spine: Spine) -> NDArray[np.int64]:
     return numbers
 
 
-# facts.parquet: what was public and was kept, cell by cell, so that whoever has the folder can verify it.
+# facts.parquet: the public facts that were kept, cell by cell, so that every reader of the folder can verify them.
 
 FACTS = "facts.parquet"
 
@@ -163,7 +163,7 @@ def _refuse_other(path: Path, fact: TableFact, about: Mapping[str, Any]) -> None
         raise ReleaseError(f"{path} does not have all cells of {fact.name}")
 
 
-# names/: what people call the codes of a hierarchy. Public, as the hierarchies are; counts do not depend on it.
+# names/: the names of a hierarchy's codes. Public, as the hierarchies are; counts do not depend on them.
 
 NAMES, PLACES = "names", "places"
 """Folders with one Parquet file a hierarchy, named by its SHA-256: its names, and where its leaves are on a map."""

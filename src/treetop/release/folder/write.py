@@ -204,7 +204,7 @@ def _write_tables(folder: Path, tables: Iterable[tuple[str, pa.Table]]) -> dict[
     def write(one: tuple[str, pa.Table]) -> tuple[str, int]:
         name, table = one
         (folder / name).parent.mkdir(exist_ok=True)
-        # Plain string columns, whatever reads them; stored as dictionaries all the same.
+        # Plain string columns for every reader; stored as dictionaries all the same.
         pq.write_table(table, folder / name, compression="zstd", store_schema=False)
         return name, table.num_rows
 

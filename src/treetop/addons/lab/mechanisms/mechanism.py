@@ -223,7 +223,7 @@ def bound_key(key: Key, counts: Counts, name: str, spine: Spine, decisions: dict
     return bind(key, name, digest([spine.digest, decisions]), counts.digest)
 
 
-# The whole public tree, node by node: what mechanisms need that put noise on every leaf, seen or not.
+# The whole public tree, node by node, for mechanisms that put noise on every leaf, empty or not.
 
 MOST_LEAVES = 2**24
 """By default a dense mechanism refuses more public leaves: they take about 50 bytes each while it runs."""

@@ -23,14 +23,14 @@ from treetop.privacy import Loss
 
 LOSS = ("loss",)
 STEPS = 60
-"""The slider has so many steps from the least to the largest epsilon, each by the same factor."""
+"""Steps of the slider from the least to the largest epsilon, each by the same factor."""
 LEAST, LARGEST = 0.01, 10.0
 TOTAL = 100_000
 ROWS = 10
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
-    """Return what the page shows."""
+    """Return the values of the page."""
     plan = workspace.plan()
     values: dict[str, Any] = {"trouble": None, "look": None, "stated": plan.get("loss", default={}) != {}}
     try:
@@ -44,7 +44,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
 
 
 def act(workspace: Workspace, form: Form) -> Done:
-    """Write epsilon and delta or, where an error decides, the epsilon that it takes."""
+    """Write epsilon and delta or, if an error decides, the epsilon that it takes."""
     plan = workspace.plan()
     file = plan.sketch
     file.plan.refuse_unless_top_down()
@@ -67,7 +67,7 @@ def act(workspace: Workspace, form: Form) -> Done:
 
 
 def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
-    """Return the errors of every table at the loss that is looked at, and the made-up twin at it."""
+    """Return the errors of every table at the current loss, and the made-up twin."""
     file = plan.sketch
     file.plan.refuse_unless_top_down()
     chosen = _chosen(file.plan, entered)
@@ -152,7 +152,7 @@ def position(epsilon: float) -> int:
 
 
 def twin(workspace: Workspace, file: PlanFile, level: str | None, total: int) -> dict[str, Any] | None:
-    """Release a made-up twin once, and return large and small counts as bars, and a map where places are known."""
+    """Release a made-up twin once; return large and small counts as bars, and a map if places are known."""
     if level is None:
         return None
     made = workspace.twin(file.plan.spine, total)
@@ -167,7 +167,7 @@ def twin(workspace: Workspace, file: PlanFile, level: str | None, total: int) ->
 
 
 def _bar(row: MadeUpRow, top: int) -> dict[str, float]:
-    """Return where the bar of a count stands, from 0 to 100: by square roots, so that small counts are seen as well."""
+    """Return the position of a count's bar, from 0 to 100: by square roots, so that small counts are seen as well."""
 
     def at(count: int) -> float:
         return round(100 * math.sqrt(max(count, 0) / top), 2)
