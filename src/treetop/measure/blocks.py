@@ -333,7 +333,7 @@ def _count_cells(
 ) -> None:  # fmt: skip
     """Add true counts to noise, and write the range of private leaves of every child.
 
-    If `measures` is false, the level was measured before: the sums are then written to an array that is not used.
+    If `measures` is false, `value` holds measurements already and stays unchanged; only the ranges are written.
     """
     at = 0
     for i in range(len(slots)):

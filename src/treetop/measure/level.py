@@ -452,7 +452,7 @@ def _seen(
     return Descended(kept, ((level,),), (Remainders(index, above.nodes[:, there], children.left[there]),))
 
 
-# What tasks of a descent give, gathered as it comes: in memory, or in files where it may be more than that holds.
+# Results of the tasks of a descent, gathered as they come: in memory, or in files if they may exceed memory.
 
 IN_MEMORY = 1 << 23
 """Bytes of an array that are gathered in memory before they are written to a file."""

@@ -93,7 +93,7 @@ class _Stage:
 
     @property
     def ties(self) -> int:
-        """The seed of the row with first cell 0."""
+        """The seed of the row with a first cell at place 0."""
         return int.from_bytes(self.secret.secret[:7], "little")
 
     def groups(self, rows: Rows) -> Ints:

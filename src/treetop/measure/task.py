@@ -128,7 +128,7 @@ class Tests:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._levels = [step.level for step in steps]
         self._number = np.zeros(len(steps) + 1, np.int64)
-        # The total has no test: where it has an only child, all of the level is that, and is not measured.
+        # The total has no test: if it has an only child, the level is that child alone and is not measured.
         self._laws = [None, *(noise_of(step.how) for step in steps)]
 
     def reached(self, index: int, above: Sequence[Frontier]) -> int:

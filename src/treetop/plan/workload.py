@@ -348,7 +348,7 @@ class Accuracy:
         )
         cells = [(str(row.level), *_cells(row)) for row in self.levels]
         cells += [(str(row.level), *_cells(row)) for row in self.margins]
-        # What says nothing is left out: words where names say as much, and bounds where there is none.
+        # Omit empty columns: titles that repeat names, and missing bounds.
         told = [any(" × " in row.title for row in self.levels), any(row.bound for row in self.levels)]
         shown = [index for index in range(len(head)) if (index != 2 or told[0]) and (index != 7 or told[1])]
         return text_table([[row[index] for index in shown] for row in (head, *cells)], left=(1, 2) if told[0] else (1,))

@@ -75,7 +75,7 @@ class RunOptions:
     keep_measurements: bool = False
     """Keep all measurements in the release, for later estimates. One of lower error with intervals always does."""
     engine: str | Engine = AUTO
-    """Where it is computed, by name or as an `Engine`. By default a table larger than memory is counted on disk."""
+    """Engine, by name or as an `Engine`. By default a table larger than memory is counted on disk."""
     threads: int | None = None
     """Number of threads or workers (default: all cores)."""
     ledger: str | Path | Ledger | None = None

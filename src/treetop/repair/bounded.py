@@ -79,7 +79,7 @@ def _lowered(x: Ints, lower: Ints, upper: Ints, by: Any) -> tuple[Any, Any]:
 
 @kernel
 def _set_changes(state: Ints, x: Ints, lower: Ints, upper: Ints) -> None:
-    """Set `up` and `down`, and how much is left to lower between them."""
+    """Set `up` and `down`, and the remaining amount to lower between them."""
     count = state[at.COUNT]
     total, furthest = np.int64(0), np.int64(0)
     top, bottom = x[0] - lower[0], x[0] - min(upper[0], count + 1)

@@ -35,8 +35,8 @@ def repair_bounded_block(
 ) -> np.int64:  # fmt: skip
     """Write whole numbers within bounds, row by row, with exact rows; return the total deviation of the columns.
 
-    Where columns have more than rows, `spare` more, a row without bounds of which nothing is known takes the rest.
-    `scale` is how far one step may go: some standard deviations of the noise.
+    If the column sums exceed the row sums by `spare`, an unconstrained row without bounds takes the rest. `scale` is
+    the largest step: some standard deviations of the noise.
     """
     height, width = len(rows), len(columns)
     if rows.sum() + spare != columns.sum():
@@ -69,7 +69,7 @@ def repair_bounded_block(
 def _open_cells(
     target: Reals, lower: Ints, upper: Ints, columns: Ints, height: int, size: Any, spare: int
 ) -> tuple[Ints, Ints, Reals, Ints]:
-    """Return where each row's cells with room start, their columns, targets and room; the spare row comes last."""
+    """Return the start of each row's cells with room, their columns, targets and room; the spare row comes last."""
     width, total = len(columns), max(columns.sum(), 1)
     size += width if spare > 0 else 0
     start, column = np.empty(height + 2, np.int64), np.empty(size, np.int64)
@@ -140,7 +140,7 @@ def _fit(
 def _offset(
     target: Reals, column: Ints, room: Ints, b: Reals, start: int, stop: int, count: Any, offset: float
 ) -> float:
-    """Return the offset with which a row sums to its count: Newton's method between bounds, halving where it leaves.
+    """Return the offset with which a row sums to its count: safeguarded Newton's method.
 
     Below the lowest offset every cell is empty, above the highest every one is full.
     """
@@ -176,7 +176,7 @@ def _add_row(
     target: Reals, column: Ints, room: Ints, b: Reals, start: int, stop: int, offset: float, total: Reals,
     curved: Reals,
 ) -> None:  # fmt: skip
-    """Add the cells of a row to the sums of their columns, and to how much these would give."""
+    """Add the cells of a row to the sums of their columns, and to the derivatives of these."""
     inside = 0
     for k in range(start, stop):
         value = target[k] + offset + b[column[k]]
@@ -238,7 +238,7 @@ def _move(
     start: Ints, column: Ints, fitted: Reals, room: Ints, whole: Ints, lacking: Ints, row: Ints, by_column: Ints,
     first: Ints, least: float,
 ) -> int:  # fmt: skip
-    """Move units along shortest paths, each row and column used by one of them at most; return how many."""
+    """Move units along shortest paths that share no row or column; return the number of units moved."""
     width = len(lacking)
     source, sink = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
     origin, queue = np.full(width, -1, np.int64), np.empty(width, np.int64)

@@ -260,7 +260,7 @@ def relax_direct(
 
 
 def _given(tree: Tree, measurements: ArrayLike, total: ArrayLike) -> tuple[Floats, Integers]:
-    """Return a copy of the measurements, and the number of every node, −1 where it is not known."""
+    """Return a copy of the measurements, and the number of every node, −1 if it is not known."""
     y = real_numbers(measurements, "the measurements", ndim=2).copy()
     if len(y) != tree.nodes or y.shape[1] == 0:
         raise NumberError(f"give {tree.nodes} rows, one a node, with a column per size, not an array of {y.shape}")
@@ -305,7 +305,7 @@ def _alternate(
 
 @kernel
 def _rise(x: Floats, z: Floats, debt: Floats, numbers: Integers, ease: float) -> float:
-    """Move each row's copy to the nearest that rises from 0, to its number where known; return the largest gap."""
+    """Project each row's copy on rows that rise from 0, to its number if known; return the largest gap."""
     sizes = x.shape[1]
     aim, sums, lengths = np.empty(sizes), np.empty(sizes), np.empty(sizes, np.int64)
     gap = 0.0
@@ -329,7 +329,7 @@ def _rise(x: Floats, z: Floats, debt: Floats, numbers: Integers, ease: float) ->
 
 @kernel
 def _share(x: Floats, z: Floats, debt: Floats, numbers: Integers, ease: float) -> float:
-    """Move each row's copy to the nearest without negative counts, with its sum where known; return the largest gap."""
+    """Project each row's copy on non-negative counts, with its sum if known; return the largest gap."""
     sizes = x.shape[1]
     aim = np.empty(sizes)
     gap = 0.0

@@ -94,7 +94,7 @@ def _divide(real: Reals, number: Ints, sums: Ints, word: np.uint64, out: Ints) -
 
 @kernel
 def _fine(real: float, word: np.uint64, at: int) -> int:
-    """Return a target in parts of one, the last of them at random."""
+    """Return a target in units of 1/`PARTS`, with random low bits."""
     drawn = np.int64(mix(word + GOLDEN * np.uint64(at + 1)) & np.uint64(PARTS // _COARSE - 1))
     return int(np.int64(np.rint(real * _COARSE)) * (PARTS // _COARSE) + drawn)
 
@@ -279,7 +279,7 @@ class Known:
 
     @property
     def numbers(self) -> Integers | int:
-        """The number of groups of every node, where all are known; otherwise of all together."""
+        """The number of groups of every node, if all are known; otherwise of all together."""
         return self.high if self.ends.all() else self.total
 
     @property

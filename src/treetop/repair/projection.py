@@ -147,7 +147,7 @@ def root_windows(
     child: Integers, inner: Integers, widest: int, weights: Integers, y: Integers, anchor: Integers, reach: int,
     out_low: Integers, out_slopes: Integers, out_size: Integers,
 ) -> bool:  # fmt: skip
-    """Write the window of the root of each copy: where it starts, its slopes and how many; False if one is empty."""
+    """Write the start, slopes and size of the window of each copy's root; return False if one is empty."""
     width = 2 * reach + 2
     nodes = y.shape[1]
     low, high = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
@@ -566,7 +566,7 @@ def _solve(
 
 
 def _choose_roots(low: Integers, size: Integers, slopes: Integers, total: Total, word: np.uint64) -> Integers | None:
-    """Return the count of each root, cheapest units first; None where the windows do not hold the total."""
+    """Return the count of each root, cheapest units first; None if the windows do not contain the total."""
     if isinstance(total, np.ndarray):
         return total if bool(((low <= total) & (total <= low + size)).all()) else None
     left = 0 if total is None else total - int(low.sum())

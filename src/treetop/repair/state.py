@@ -86,7 +86,7 @@ def takes_all(state: Ints) -> bool:
 
 @kernel_in_place
 def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
-    """Set bounds and threshold for measurements that were looked at; False where that asks for too many of them."""
+    """Set bounds and threshold for scanned measurements; return False if that needs too many of them."""
     count, high = state[COUNT], state[MAX]
     up, down = state[UP], state[DOWN]
     _begin_list(scratch, x, high, state[SECOND])
@@ -107,7 +107,7 @@ def find_from_top(state: Ints, scratch: Ints, x: Ints) -> bool:
 
 @kernel_in_place
 def _find_above(state: Ints, scratch: Ints, x: Ints, spare: int | np.int64) -> bool:
-    """Set the threshold below those that are not lowered, where `spare` is the room that entries keep in all."""
+    """Set the threshold below the entries that are not lowered; `spare` is the total that entries keep."""
     for i in range(MOST):
         value, equal = _listed(scratch, x, i)
         if equal == 0:  # nothing is lowered
@@ -123,7 +123,7 @@ def _find_above(state: Ints, scratch: Ints, x: Ints, spare: int | np.int64) -> b
 
 @kernel_in_place
 def _find_below(state: Ints, scratch: Ints, x: Ints, need: int | np.int64) -> bool:
-    """Set the threshold above those that are not lowered, where entries are to be lowered by `need` in all."""
+    """Set the threshold above the entries that are not lowered; `need` is the total to lower."""
     if need == 0:
         state[THRESHOLD] = HIGHEST
         return True
@@ -162,7 +162,7 @@ def _sum_above(x: Ints, high: np.int64, level: int | np.int64, count: int) -> np
 
 @kernel_in_place
 def _water_level(scratch: Ints, x: Ints, count: int) -> np.int64:
-    """Return the least t with Σ max(x − t, 0) ≤ count; the highest number where that asks for too many."""
+    """Return the least t with Σ max(x − t, 0) ≤ count; the highest number if that needs too many."""
     above, k = np.int64(0), np.int64(0)  # the entries above the level are the k largest
     for i in range(MOST):
         value, equal = _listed(scratch, x, i)
@@ -370,7 +370,7 @@ def solve(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.in
 
 @kernel_in_place
 def solve_further(state: NDArray[np.int64], scratch: NDArray[np.int64], x: NDArray[np.int64]) -> None:
-    """Find bounds and threshold for measurements that were looked at."""
+    """Find bounds and threshold for scanned measurements."""
     if find_from_top(state, scratch, x):
         return
     start_sweeping(state)

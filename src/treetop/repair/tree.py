@@ -88,7 +88,7 @@ class Tree:
 
     @cached_property
     def leaves(self) -> NDArray[np.int64]:
-        """How many leaves are under each node; a leaf has itself."""
+        """Number of leaves under each node; 1 for a leaf."""
         under = (np.diff(self.child) == 0).astype(np.int64)
         for level in reversed(self.levels[1:]):
             np.add.at(under, self.parent[level], under[level])
@@ -96,12 +96,12 @@ class Tree:
 
     @cached_property
     def room(self) -> NDArray[np.int64]:
-        """Where each node's piece of an array starts that has one entry for each leaf under each inner node."""
+        """Start of each node's range in an array with one entry for each leaf under each inner node."""
         return np.concatenate([[0], np.cumsum(np.where(np.diff(self.child) > 0, self.leaves, 0))])
 
     @cached_property
     def inner(self) -> NDArray[np.int64]:
-        """The number of each inner node among them; −1 for a leaf."""
+        """Index of each inner node among the inner nodes; −1 for a leaf."""
         has_children = np.diff(self.child) > 0
         return np.where(has_children, np.cumsum(has_children) - 1, -1)
 
@@ -149,7 +149,7 @@ class Tree:
 def whole_weights(weights: Sequence[float]) -> NDArray[np.int64]:
     """Return whole numbers in proportion to positive weights.
 
-    The proportions are kept to one part in two thousand, or less well where the weights are thousands of times apart.
+    The proportions are kept to one part in two thousand, or less well if the weights differ by factors of thousands.
 
     >>> whole_weights([0.5, 0.5, 2.0]).tolist()
     [1, 1, 4]

@@ -50,10 +50,10 @@ def repair_block(
     target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float, sweeps: int,
     rounds: int, out: Ints,
 ) -> None:  # fmt: skip
-    """Write whole numbers with these sums of rows and columns, row by row, that are near to targets.
+    """Write whole numbers near the targets with these sums of rows and columns, row by row.
 
-    `likely` cells are the first candidates. Where columns have more than rows, `spare` more, a row of which nothing is
-    known takes the rest. `scale` is how far one step may go: some standard deviations of the noise.
+    `likely` cells are the first candidates. If the column sums exceed the row sums by `spare`, an unconstrained row
+    takes the rest. `scale` is the largest step: some standard deviations of the noise.
     """
     if len(rows) == 1 and spare == 0:
         copy_into(out, columns)

@@ -52,7 +52,7 @@ def round_block(
 def candidates(
     target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, total: int
 ) -> tuple[Ints, Ints, Reals]:
-    """Return where each row's candidates start, their columns and their targets; the spare row comes last."""
+    """Return the start of each row's candidates, their columns and their targets; the spare row comes last."""
     height, width = len(rows), len(columns)
     size = width if spare > 0 else 0
     for one in likely:
@@ -140,7 +140,7 @@ def _sort_indices(values: Reals, size: int, order: Ints, pending: Ints) -> None:
 
 @kernel_inlined
 def _partition(values: Reals, order: Ints, low: int, high: int) -> int:
-    """Partition indices around the median of the first, middle and last value; return where that one is."""
+    """Partition indices around the median of the first, middle and last value; return its position."""
     middle = (low + high) >> 1
     if values[order[middle]] < values[order[low]]:
         order[low], order[middle] = order[middle], order[low]
@@ -190,7 +190,7 @@ def balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints
 
 @kernel
 def transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints]:
-    """Return the row of every candidate, and the candidates by column with where each column starts."""
+    """Return the row of every candidate, and the candidates by column with each column's start."""
     row = np.empty(len(column), np.int64)
     first = np.zeros(width + 1, np.int64)
     for i in range(len(start) - 1):
@@ -231,7 +231,7 @@ def _move(
     start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, row: Ints, by_column: Ints, first: Ints,
     least: float,
 ) -> int:  # fmt: skip
-    """Move units along shortest paths, each row and column used by one of them at most; return how many."""
+    """Move units along shortest paths that share no row or column; return the number of units moved."""
     width = len(lacking)
     source, sink = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
     origin = np.full(width, -1, np.int64)
@@ -286,7 +286,7 @@ def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, t
 
 @kernel
 def _join(target: Reals, likely: Marks, start: Ints, column: Ints, columns: Ints, whole: Ints) -> None:
-    """Where no path is left, make candidates that join columns with too much to those with too little."""
+    """If no path is left, add candidates that join columns with a surplus to those with a deficit."""
     width = len(columns)
     lacking, given = wanting(start, column, columns, whole)
     left, best_row, best = lacking.copy(), np.full(width, -1, np.int64), np.full(width, -np.inf)
@@ -334,7 +334,7 @@ def join_rows(
 
 @kernel
 def moved(start: Ints, column: Ints, values: Any, new_start: Ints, new_column: Ints) -> Any:
-    """Return the values of candidates among more of them; the new ones have nothing."""
+    """Return the values of candidates in a larger set of candidates; the new ones are zero."""
     found = np.zeros(len(new_column), values.dtype)
     for i in range(len(start) - 1):
         k = start[i]

@@ -96,7 +96,7 @@ class Attribute:
     def names(self, levels: Sequence[str]) -> dict[str, str]:
         """Return the columns with the names of codes by level; `name` is for leaves if these have coordinates."""
         stated = self.stated
-        if not levels:  # which is refused where the tree is made
+        if not levels:  # refused when the tree is made
             return {}
         given, finest = stated["names"] or {}, levels[-1]
         own = {finest: given} if isinstance(given, str) else dict(given)
