@@ -129,7 +129,7 @@ def _positive(name: str, given: object) -> Fraction:
 
 
 def fixed_threshold(law: Law, sigmas: Fraction) -> int:
-    """Return the least measurement that is so many standard deviations above zero."""
+    """Return the least measurement that is at least `sigmas` standard deviations above zero."""
     return int(np.ceil(float(sigmas) * law.standard_deviation))
 
 

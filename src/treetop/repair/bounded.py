@@ -5,8 +5,8 @@ clamp(x + up) to clamp(x − down), clamped to their bounds, in the order of x u
 of all clamp(x − t): it falls, and the water level w is the least t with g(t) ≤ c. Then
 
 - Euclidean: down = w, up = 1 − w, as without bounds.
-- Chebyshev: up = r = max(⌈(c − Σx)/b⌉, least r with g(−r) ≥ c): the second is above the first only where upper bounds
-  leave too little. And down = t = max(|r|, lo − x, x − hi) or, where even g(t) > c, the water level with up = 1 − w.
+- Chebyshev: up = r = max(⌈(c − Σx)/b⌉, least r with g(−r) ≥ c): the second is above the first only if upper bounds
+  leave too little. And down = t = max(|r|, lo − x, x − hi) or, if even g(t) > c, the water level with up = 1 − w.
   No answer changes less: with largest change t every entry is at most min(hi, x + t) and at least max(lo, x − t), so
   that t ≥ lo − x and t ≥ x − hi for each entry, and sums of these that hold c between them need t ≥ |r| and t ≥ w.
 

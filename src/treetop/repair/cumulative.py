@@ -1,6 +1,6 @@
 """The nearest real counts of all regions and sizes at once: regions add up, and every region's sizes are possible.
 
-Cumulative counts may not decrease, from 0 on; direct ones may not be negative; and where a region's number of groups is
+Cumulative counts may not decrease, from 0 on; direct ones may not be negative; and if a region's number of groups is
 known, they end there, or sum to it. The tree and the rows pull in two directions, so the nearest point is found by
 alternating: the nearest on the tree, which is least squares in two passes, and the nearest possible row of every
 region, which is isotonic, or a projection on a simplex (ADMM: Boyd, Parikh, Chu, Peleato and Eckstein 2011, chapter 3).

@@ -27,7 +27,7 @@ def _raise_windows(
     child: Integers, inner: Integers, weights: Integers, y: Integers, anchor: Integers, reach: int,
     low: Integers, high: Integers, merged: Integers, buffer: Integers,
 ) -> bool:  # fmt: skip
-    """Write the window of every node and the merged slopes in it; False where a window came out empty.
+    """Write the window of every node and the merged slopes in it; return False if a window is empty.
 
     `merged[inner[v], j]` is the slope that the children add from low + j − 1 to low + j, so the first is the one
     below the window.

@@ -149,7 +149,7 @@ def _set_threshold(state: Ints, value: np.int64, equal: np.int64, lowered: int |
 
 @kernel_in_place
 def _sum_above(x: Ints, high: np.int64, level: int | np.int64, count: int) -> np.int64:
-    """Return Σ max(x − level, 0), or anything above `count` where it is."""
+    """Return Σ max(x − level, 0); if it exceeds `count`, any value above `count`."""
     if high <= level:
         return np.int64(0)
     if high - level > count:
@@ -185,7 +185,7 @@ def _begin_list(scratch: Ints, x: Ints, high: np.int64, second: np.int64) -> Non
 
 @kernel_in_place
 def _listed(scratch: Ints, x: Ints, rank: int) -> tuple[np.int64, np.int64]:
-    """Return the highest value but so many, and how often it comes: 0 times where there are no more values."""
+    """Return the highest value after skipping some, and its multiplicity: 0 if no values are left."""
     if rank == scratch[0]:
         last, value = scratch[rank], LOWEST
         for i in range(len(x)):

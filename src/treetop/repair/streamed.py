@@ -85,7 +85,7 @@ class Candidates:
         return start, column, target
 
     def within(self, piece: Rows, width: int) -> Ints:
-        """Return where those of a piece stand in it."""
+        """Return the positions of a piece's candidates within the piece."""
         bounds = np.searchsorted(self.cell, [piece.first * width, (piece.first + piece.height) * width])
         return self.cell[slice(*bounds)] - piece.first * width
 

@@ -127,7 +127,7 @@ def fit_round(
     number: int, start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, scale: float,
     tolerance: float, sweeps: int, a: Reals, b: Reals,
 ) -> float:  # fmt: skip
-    """Improve the offsets of candidates once more; return by how much the worst column is still off.
+    """Improve the offsets of candidates once more; return the residual of the worst column.
 
     Steps that all columns take together are quick near the end, but can swing around it for ever where very many cells
     enter and leave. So later rounds take turns with exact solves, which never make the dual worse.

@@ -62,7 +62,7 @@ class GroupPlan:
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     """Shares of the loss over the measured levels."""
     public: Public = "total"
-    """Public numbers of groups: the total ("total"), or that of each region ("regions")."""
+    """Numbers of groups that the repair uses: "total", or that of each region ("regions"). Both are public."""
     workload: Workload = field(init=False, repr=False)
     """The workload: the sizes of all regions together, and those of every level of regions."""
 

@@ -52,7 +52,7 @@ class GroupTablePlan(Plan):
     number: int = 0
     """Number of groups: public, and released exactly."""
     public: Public = "total"
-    """Public numbers of groups: the total ("total"), or that of each region ("regions")."""
+    """Public numbers of groups that the repair uses: "total", or that of each region ("regions")."""
     listed: GroupList | None = field(default=None, repr=False)
     list_sha256: str | None = field(default=None, repr=False)
     """SHA-256 of the list; cards contain only this."""
