@@ -64,8 +64,8 @@ def why_not_again(release: Contents) -> str | None:
         return "the counts of this release are those of lower error already: there is nothing to do"
     if plan.public_facts:
         return (
-            "this release keeps public facts, and a second estimate of every count would leave them behind. Ask it for "
-            "`estimates`, which are kept within what is public"
+            "this release keeps public facts, and a second estimate of every count would leave them behind. Ask for "
+            "the estimates of a `level`, which respect the facts"
         )
     if plan.resolve != "full":
         return (
