@@ -27,7 +27,7 @@ import treetop as tt
 from benchmarks.full_detail import show
 from benchmarks.scale import records_of
 from treetop._util.lazy import later
-from treetop.card import Facts, describe_release
+from treetop.card import RunInfo, describe_release
 from treetop.measure.descent import descent_of
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
@@ -121,7 +121,7 @@ def made_up(leaves: int, part: int = PART) -> Release:
     levels.append(LevelEvidence(np.empty(0, np.int64), np.full(pairs.shape[1], NOTHING), np.empty(0, np.int64)))
     starts = np.append(np.arange(0, pairs.shape[1], max(part // each, 1)), pairs.shape[1])
     shards = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, size=part)
-    card = describe_release(plan, Facts(private=False, description="Made up for a benchmark: no data is behind it."))
+    card = describe_release(plan, RunInfo(private=False, description="Made up for a benchmark: no data is behind it."))
 
     def refuse() -> Any:
         raise AssertionError("all leaves at a time were asked for")

@@ -19,6 +19,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.card import in_words
 from treetop.exporting import FORMATS, Content, Format, Request, Sheet, counts_at
 from treetop.io import source as sources
 from treetop.io.row_batch import require
@@ -146,8 +147,8 @@ def test_a_plan_file_takes_a_repair_a_law_and_a_format_through_release_card_and_
     table.write_text("".join(json.dumps({"town": town}) + "\n" for town in PEOPLE))
     done = tt.publish(tmp_path / "plan.toml", str(table), tmp_path / "out", tt.RunOptions(testing_key=KEY))
     card = done.release.card
-    assert card["mechanism"]["noise"] == Geometric.words
-    assert card["post_processing"][0] == REPAIR_WORDS[0].format(order="small entries being lowered first")
+    assert in_words(card["mechanism"]["noise"]) == Geometric.words
+    assert in_words(card["post_processing"])[0] == REPAIR_WORDS[0].format(order="small entries being lowered first")
     assert card["levels"][1]["noise"]["law"] == "geometric by rate"
     assert done.release.total == len(PEOPLE) == int(done.release.count.sum())
     assert done.release.interval(town="north").upper > 380
@@ -180,7 +181,7 @@ def test_a_graph_takes_a_relation_through_release_card_and_check(tmp_path: Path)
     release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=columns, testing_key=KEY))
     release.save(tmp_path / "out")
     assert release.card["graph"]["relation"] == "two-edges"
-    assert release.card["graph"]["sentences"][0] == TWO_EDGES.words
+    assert in_words(release.card["graph"]["sentences"])[0] == TWO_EDGES.words
     assert not any(one.findings for one in tt.check(tmp_path / "out"))
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.card import in_words
 from treetop.errors import QueryError, ReleaseError, SpineError
 from treetop.release.folder import drafted, place
 
@@ -279,11 +280,11 @@ def test_a_folder_that_is_not_a_release_is_refused(release: tt.Release, tmp_path
 
 def test_a_testing_key_marks_the_release_as_not_private(release: tt.Release) -> None:
     assert release.card["private"] is False
-    assert "Not private" in release.card["warning"]
+    assert "Not private" in in_words(release.card["warning"])
     assert "NOT PRIVATE" in repr(release)
     fresh = tt.make_release(plan(), trips())
     assert fresh.card["private"] is True
-    assert "epsilon 1" in fresh.card["guarantee"]
+    assert "epsilon 1" in in_words(fresh.card["guarantee"])
     assert repr(fresh).startswith("Release(500 in ")
 
 

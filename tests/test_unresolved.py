@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.card import in_words
 from treetop.card.html import render
 from treetop.cli import main
 from treetop.errors import ReleaseError
@@ -422,7 +423,7 @@ def test_the_command_line_says_how_much_is_resolved_and_measures_errors(
 
 def test_the_card_says_what_unresolved_means() -> None:
     def words(**more: Any) -> str:
-        card = tt.make_release(plan(**more), trips(), tt.RunOptions(testing_key=bytes(32))).card
+        card = in_words(tt.make_release(plan(**more), trips(), tt.RunOptions(testing_key=bytes(32))).card)
         return " ".join([*card["post_processing"], *card["caveats"], card["accuracy"]["bound"]])
 
     rate, sigmas, full = words(resolve={"fdr": 0.05}), words(), words(resolve="full")
@@ -434,6 +435,6 @@ def test_the_card_says_what_unresolved_means() -> None:
         assert "An only child, which is not measured, was tested with the measurement of its parent" in said
         assert "A leaf that is not listed is not a released zero" in said
         assert "All named counts of a level" in said
-        assert "everything under them is a released zero" not in said
+        assert "everything below them is released as zero" not in said
     assert "unresolved" not in full
-    assert "a leaf that is not listed is a released zero" in full
+    assert "A leaf that is not listed is released as zero" in full

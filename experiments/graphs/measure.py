@@ -16,7 +16,7 @@ from experiments.graphs.rebalanced import Rebalancing, rebalancing
 from experiments.graphs.theta import THETAS, Sweep, sweep
 from experiments.graphs.tradeoff import PAPER_DELTA, Tradeoff, deviation, tradeoff
 from experiments.kit.runs import Kept, key
-from treetop.card.words import WORTH
+from treetop.card.statements import WORTH
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
 from treetop.counts.graph_reader import Graph

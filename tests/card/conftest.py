@@ -14,8 +14,8 @@ import pytest
 
 import treetop as tt
 from treetop import Ledger
-from treetop.card import Facts, describe_release
-from treetop.card.content import reserved_composition
+from treetop.card import RunInfo, describe_release
+from treetop.card.composition import reserved_composition
 from treetop.ledger import unit_text
 
 PLACE = tt.Hierarchy.from_table(
@@ -78,13 +78,13 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "c" * 64
     )
     reservation = ledger.reserve("people", plan.spent, "zcdp", unit_text(plan.unit), plan.title, plan.digest)
-    facts = Facts(
+    facts = RunInfo(
         description="Who lives where.",
         period="2011",
         columns={"place": "town", "sex": "sex"},
         composition=reserved_composition(ledger, reservation),
     )
-    release = replace(tt.make_release(plan, people()), card=describe_release(plan, facts=facts))
+    release = replace(tt.make_release(plan, people()), card=describe_release(plan, facts))
     release.save(folder / "out", nodes=True)
     return folder / "out"
 

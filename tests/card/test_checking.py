@@ -146,8 +146,8 @@ NUMBERS = [
     (set_to("plan", "repair", "euclidean"), "but the plan that it describes has"),
     (set_to("plan", "loss", "budget", "1"), "plan.loss.budget is '1'"),
     (set_to("plan", "levels", 1, "noise", "variance", "7"), "plan.levels[1].noise.variance is '7'"),
-    (set_to("private", False), "warning is None, but the plan gives 'Not private"),
-    (set_to("guarantee", "Perfect."), "guarantee is 'Perfect.', but the plan gives"),
+    (set_to("private", False), "warning is None, but the plan gives {'id': 'warning'}"),
+    (set_to("guarantee", {"id": "guarantee.none"}), "guarantee.id is 'guarantee.none', but the plan gives"),
     (set_to("levels", 1, "measured", False), "levels[1].measured is False"),
 ]
 

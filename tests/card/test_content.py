@@ -11,13 +11,15 @@ import pytest
 
 import treetop as tt
 from treetop._util.numbers import plain
-from treetop.card import Facts, describe_release
-from treetop.card.meaning import loss_summary
+from treetop.card import RunInfo, describe_release, in_words
+from treetop.card.losses import loss_summary
 from treetop.privacy import epsilon_from_rho
 
 
 def card_of(plan: tt.Plan, **facts: Any) -> dict[str, Any]:
-    return describe_release(plan, facts=Facts(**facts))
+    """Return a card in words."""
+    card: dict[str, Any] = in_words(describe_release(plan, RunInfo(**facts)))
+    return card
 
 
 def test_every_exact_number_stands_beside_the_float_nearest_to_it(plan: tt.Plan) -> None:
@@ -93,8 +95,8 @@ def test_intervals_are_explained_with_their_nominal_coverage_and_what_a_twin_gav
     tried = card_of(plan, coverage=TRIED)["accuracy"]["coverage"]
     assert (tried["twin"], tried["runs"]) == (TRIED["twin"], 5)
     assert "95.0 % of 20 counts that were measured" in tried["sentence"]
-    card = describe_release(plan, Facts(coverage=TRIED))
-    assert describe_release(plan, Facts.of_card(card)) == card
+    card = describe_release(plan, RunInfo(coverage=TRIED))
+    assert describe_release(plan, RunInfo.of_card(card)) == card
 
 
 def test_a_plan_without_intervals_says_nothing_of_them(plans: dict[str, tt.Plan]) -> None:

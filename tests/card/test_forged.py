@@ -19,9 +19,9 @@ import pytest
 
 import treetop as tt
 from treetop import Ledger
-from treetop.card import Facts, describe_release
-from treetop.card.bond import bind
-from treetop.card.content import reserved_composition
+from treetop.card import RunInfo, describe_release
+from treetop.card.binding import bind
+from treetop.card.composition import reserved_composition
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import _Check as Check
@@ -99,7 +99,7 @@ def charged(folder: Path) -> None:
     text = unit_text(plan.unit)
     ledger.reserve("people", plan.spent / 3, "zcdp", text, "An earlier one", plan.digest).complete("c" * 64)
     reservation = ledger.reserve("people", plan.spent, "zcdp", text, plan.title, plan.digest)
-    facts = Facts(
+    facts = RunInfo(
         description="Who lives where.",
         period="2011",
         columns={"place": "town", "sex": "sex"},
@@ -108,7 +108,7 @@ def charged(folder: Path) -> None:
         composition=reserved_composition(ledger, reservation),
     )
     release = tt.make_release(plan, people(), tt.RunOptions(testing_key=bytes(32)))
-    replace(release, card=describe_release(plan, facts=facts)).save(folder / "out", nodes=True)
+    replace(release, card=describe_release(plan, facts)).save(folder / "out", nodes=True)
 
 
 def accounted_exactly(folder: Path) -> None:

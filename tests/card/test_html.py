@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import treetop as tt
-from treetop.card import Facts, describe_release
+from treetop.card import RunInfo, describe_release, in_words
 from treetop.card.html import render
 
 
@@ -44,7 +44,7 @@ class Page(HTMLParser):
 
 def page_of(plan: tt.Plan, folder: Path, **facts: Any) -> Page:
     table = pa.table({"place": ["n1", "s1"] * 30, "sex": ["f", "m"] * 30})
-    card = describe_release(plan, facts=Facts(**facts))
+    card = describe_release(plan, RunInfo(**facts))
     replace(tt.make_release(plan, table), card=card).save(folder)
     return Page((folder / "card.html").read_text(encoding="utf-8"))
 
@@ -61,6 +61,7 @@ def test_the_page_is_whole_and_needs_nothing_else(plan: tt.Plan, tmp_path: Path)
 def test_the_page_says_what_the_card_says(plan: tt.Plan, tmp_path: Path) -> None:
     page = page_of(plan, tmp_path / "out", description="A <b>bold</b> claim", period="2011 & 2012")
     card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    card = in_words(card)
     said = [card["title"], card["protects"], card["guarantee"], card["unit"]["neighbouring_tables"], card["id"]]
     said += [*card["exact"], *card["caveats"], card["composition"]["sentence"], card["plan_sha256"]]
     said += [level["name"] for level in card["levels"]] + [file["sha256"] for file in card["files"]]
@@ -80,7 +81,7 @@ def test_a_release_with_a_testing_key_says_so_before_anything_else(plan: tt.Plan
 def test_the_page_shows_intervals_and_what_a_twin_gave(plan: tt.Plan, tmp_path: Path) -> None:
     tried = {"twin": [{"level": 2, "name": "sex", "covered": 1186, "nodes": 1250}], "runs": 5}
     page = page_of(plan, tmp_path / "out", coverage=tried)
-    accuracy = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))["accuracy"]
+    accuracy = in_words(json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))["accuracy"])
     assert accuracy["interval"] in page.text and accuracy["coverage"]["sentence"] in page.text
     assert "94.9 %" in page.text and "1,250" in page.text and "5 times" in page.text
     assert "5 times" not in page_of(plan, tmp_path / "other").text

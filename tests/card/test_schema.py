@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
-from treetop.card import describe_release, validate
-from treetop.card.schema import FINISHED, Facts, findings, schema
+from treetop.card import RunInfo, describe_release, validate
+from treetop.card.schema import FINISHED, findings, schema
 from treetop.errors import ReleaseError
 
 REFERENCE = jsonschema.Draft202012Validator(schema())
@@ -65,13 +65,13 @@ def test_a_card_of_every_kind_of_plan_fits(plan: tt.Plan, tmp_path: Path) -> Non
 
 
 def test_a_draft_lacks_only_what_a_written_release_knows(plan: tt.Plan) -> None:
-    card = describe_release(plan, facts=Facts())
+    card = describe_release(plan, info=RunInfo())
     assert list(findings(card)) == [f"card lacks {name!r}" for name in FINISHED]
 
 
 @pytest.mark.parametrize("name", [name for name in schema()["required"] if name not in FINISHED])
 def test_a_missing_field_is_refused_by_its_name(name: str, plans: dict[str, tt.Plan]) -> None:
-    card = describe_release(plans["pure"], Facts())
+    card = describe_release(plans["pure"], RunInfo())
     del card[name]
     with pytest.raises(ReleaseError, match=f"lacks '{name}'"):
         validate(card, draft=True)

@@ -12,7 +12,8 @@ import pytest
 
 import treetop as tt
 from treetop import Ledger
-from treetop.card.content import sentence
+from treetop.card import render
+from treetop.card.composition import statement
 
 from .conftest import SPINE, people
 from .test_checking import findings, forge, set_to
@@ -43,8 +44,8 @@ def test_two_releases_come_to_less_than_their_rho_does(folders: Path) -> None:
     told = card_of(folders / "second")["composition"]
     assert Fraction(told["spent_after"]["exact"]) == 2 * HALF.spent > Fraction(told["budget"]["exact"])
     assert told["together"]["budget"]["exact"] == "1" and 0.99 < told["together"]["epsilon"] <= 1
-    assert "epsilon 0.99" in told["sentence"] and "of a budget of 1 at delta 1e-08" in told["sentence"]
-    assert told["sentence"] == sentence(told, HALF)
+    assert "epsilon 0.99" in (text := render(told["sentence"])) and "of a budget of 1 at delta 1e-08" in text
+    assert told["sentence"] == statement(told, HALF)
     for name in ("first", "second"):
         assert findings(folders / name) == []
 

@@ -29,6 +29,7 @@ import treetop as tt
 from tests.everyday import plan_file
 from tests.processes import Running, Server
 from treetop import Ledger, Loss, Release
+from treetop.card import in_words
 from treetop.cli import cli, main
 from treetop.errors import LedgerError, Unfinished
 
@@ -226,7 +227,7 @@ def test_what_the_ledger_cannot_cover_is_refused_before_the_table_is_read(here: 
 
 def test_another_unit_is_refused_before_the_table_is_read(here: Path, capsys: Captured) -> None:
     run("--ledger", "ledger", "--dataset", "trips")
-    assert "one trip is protected" in card()["composition"]["sentence"]
+    assert "one trip is protected" in in_words(card()["composition"]["sentence"])
     capsys.readouterr()
     (here / "plan.toml").write_text(PLAN.replace("contributions = 1", "contributions = 9"))
     arguments = ("plan.toml", "there-is-no-table.csv", "--out", "new", "--ledger", "ledger", "--dataset", "trips")
@@ -243,7 +244,7 @@ def test_another_unit_is_refused_before_the_table_is_read(here: Path, capsys: Ca
 def test_a_card_that_lacks_a_field_stops_the_release_before_it_spends(
     here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treetop.card.content._unit", lambda plan, facts: {"entity": "trip"})
+    monkeypatch.setattr("treetop.card.content._unit", lambda plan, info: {"entity": "trip"})
     code, message = fail(capsys, "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
     assert code == 2
     assert "card.unit lacks 'contributions'" in message

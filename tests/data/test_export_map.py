@@ -22,6 +22,7 @@ from treetop import export
 from treetop.addons.map import layers
 from treetop.addons.map.arcs import Mesh, Polygon
 from treetop.addons.map.atlas import SIDE, Frame
+from treetop.card import in_words
 from treetop.errors import DataError, QueryError, ReleaseError
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -182,7 +183,11 @@ def test_a_map_states_the_guarantee_and_the_margin_of_every_level(
 ) -> None:
     page = export(release, "map", tmp_path / "map.html", coordinates=towns).files[0]
     text = page.read_text(encoding="utf-8")
-    assert release.card["guarantee"] in text and release.card["protects"] in text and "NOT PRIVATE" not in text
+    assert (
+        in_words(release.card["guarantee"]) in text
+        and in_words(release.card["protects"]) in text
+        and "NOT PRIVATE" not in text
+    )
     margins = {level["name"]: level["margin"] for level in release.card["levels"]}
     levels = content(page)["levels"]
     assert [level["margin"] for level in levels] == [margins["origin.region"], margins["origin.town"]]

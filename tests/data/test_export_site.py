@@ -25,6 +25,7 @@ from treetop import cli, export
 from treetop.addons import site
 from treetop.addons.pages import language as languages
 from treetop.addons.site import page as rows
+from treetop.card import in_words
 from treetop.errors import ReleaseError
 from treetop.release.surviving import surviving
 
@@ -298,7 +299,7 @@ def test_a_release_that_is_not_private_says_so_loudly_and_claims_nothing(
     said, own = plain(read(tmp_path / "site") + read(tmp_path / "site", "guarantee.html")), words_of(language)
     for claim in ("headline.guarantee", "headline.noise", "sure.why", "sure.protected"):
         assert own[claim].partition("{")[0][:25] not in said, claim
-    assert fixed.card["guarantee"] not in said and own["headline.no_guarantee"] in said
+    assert in_words(fixed.card["guarantee"]) not in said and own["headline.no_guarantee"] in said
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -319,7 +320,9 @@ def test_the_page_on_the_guarantee_has_the_figures_of_the_card_in_the_readers_la
             shown = f"± {level['margin']}" if level["measured"] else own["guarantee.exact"]
             assert re.search(rf"{level['nodes']}\s*{re.escape(shown)}", said), level["name"]
     assert own["guarantee.replace"] in said and own["guarantee.declared"] in said
-    assert card["guarantee"] in said and card["protects"] in said, "the exact words stand beside ours"
+    assert in_words(card["guarantee"]) in said and in_words(card["protects"]) in said, (
+        "the exact words stand beside ours"
+    )
     assert read(tmp_path / "site", "card.html").startswith("<!DOCTYPE html>") and 'hreflang="en"' in text
 
 
@@ -330,14 +333,14 @@ def test_what_plain_sentences_cannot_say_is_said_in_the_words_of_the_card(tmp_pa
     card = {**flows().card}
     card["unit"] = {**card["unit"], "conditions": ["Degrees above 30 are counted with 30."]}
     said = plain(GuaranteePage(card, language("it")).render("index.html", "card.html"))
-    assert card["unit"]["neighbouring_tables"] in said and words_of("it")["guarantee.replace"] not in said
+    assert in_words(card["unit"]["neighbouring_tables"]) in said and words_of("it")["guarantee.replace"] not in said
 
 
 def test_the_guarantee_is_said_in_plain_words_and_in_those_of_the_card(release: tt.Release, tmp_path: Path) -> None:
     export(release, "site", tmp_path / "site")
     said = plain(read(tmp_path / "site"))
     assert "about one trip before, these numbers change their odds by a factor of at most 2.72 (epsilon 1)" in said
-    assert release.card["guarantee"] in said and release.card["protects"] in said
+    assert in_words(release.card["guarantee"]) in said and in_words(release.card["protects"]) in said
     assert "a tolerance (delta) of 10⁻⁸" in said
     weak = tt.Plan(release.spine, TRIP, tt.Loss(epsilon=40, delta=1e-8), title="Weak")
     table = pa.table({"origin": ["01"], "destination": ["02"], "n": [50]})

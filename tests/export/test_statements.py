@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop.card import in_words
+from treetop.card.sentences import sentence
 from treetop.cli import main
 from treetop.errors import QueryError
 
@@ -53,7 +55,7 @@ def one(neighbours: Any = "replace", **more: Any) -> tt.Unit:
 
 def as_private(release: tt.Release) -> tt.Release:
     """Speak of a release as of a private one: its noise is that of a test, so that it can be asserted on."""
-    release.card.update(private=True, warning=None, guarantee="A guarantee.")
+    release.card.update(private=True, warning=None, guarantee=sentence("guarantee", loss={"rho": "1"}))
     return release
 
 
@@ -135,9 +137,8 @@ def test_true_counts_that_are_published_are_not_called_protected(tmp_path: Path)
     exception = "An exception: the true counts by place region are published as they are. They are not protected"
     assert text.count(exception) == 4, "in the lead, in the answers, and twice on the page of the guarantee"
     assert "even whether it is in the table at all" not in text
-    assert (
-        "Only tables with the same counts by place region are neighbours."
-        in release.card["unit"]["neighbouring_tables"]
+    assert "Only tables with the same counts by place region are neighbours." in in_words(
+        in_words(release.card["unit"]["neighbouring_tables"])
     )
     assert "apart from what is told without noise" in workbook(tmp_path / "site" / "counts.xlsx")
     assert "Without noise are the counts by place region." in text
@@ -160,7 +161,7 @@ def test_a_page_of_exact_numbers_says_that_they_carry_no_noise(tmp_path: Path) -
 def test_compared_facts_are_said_to_limit_the_guarantee(neighbours: Any, tmp_path: Path) -> None:
     release = released(one(neighbours), facts={"place.region": tt.Fact(at_most={("N",): 600, ("S",): 600})})
     agreeing = "Only tables that agree with what is public of place region are neighbours."
-    assert agreeing in release.card["unit"]["neighbouring_tables"]
+    assert agreeing in in_words(release.card["unit"]["neighbouring_tables"])
     text = site(release, tmp_path / "checked")
     assert "The factor is about tables that agree with what is public of place region." in text
     ordinary = site(released(one()), tmp_path / "ordinary")
@@ -223,7 +224,7 @@ def test_a_limit_that_is_only_declared_is_not_said_to_leave_records_out(tmp_path
 
 def test_records_of_one_leaf_and_unknown_codes_are_said_not_to_count() -> None:
     unit = one("add-remove", id="who", contributions=3, distinct=True)
-    told = released(unit, unknown="drop").card["counted"]
+    told = in_words(released(unit, unknown="drop").card["counted"])
     assert told["limit"] == 3 and told["distinct"] and told["dropped"]
     assert told["sentences"] == [
         "Records of one customer in the same leaf count as one, and at most 3 records of each customer are counted; "

@@ -99,7 +99,7 @@ def test_plan_tells_machines_the_same(folder: Path) -> None:
 def test_plan_says_what_an_invariant_means_for_a_person(folder: Path) -> None:
     change(folder, '"place.region" = "enrolment.csv"', '"place.region" = { invariant = true }')
     told = ran(folder, "plan", "plan.toml").out
-    assert "- What this means for one pupil: The true counts by place region are published as they are." in told
+    assert "- What this means for one pupil: The true counts by place region are published without noise." in told
     assert "they are not protected" in told
 
 

@@ -42,7 +42,7 @@ def test_a_relation_is_added_by_one_registration() -> None:
     assert unit.sensitivity("origin") == (2, 4) and unit.entity == "pair of friendships"
     plan = tt.Plan(tt.Spine.origin_first(origin=PLACES, destination=PLACES), unit, tt.Loss(rho=1))
     assert read_counts(graph.table(), plan.spine, COLUMNS).total == 4
-    assert plan.graph is not None and plan.graph.card()["sentences"][0] == TWO.words
+    assert plan.graph is not None and plan.graph.sentences()[0] == TWO.words
     with pytest.raises(UnitError, match='"node" hides .*; "two-edges" hides two friendships'):
         Graph(NODES, EDGES, "three-edges")
 

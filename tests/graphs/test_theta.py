@@ -14,7 +14,8 @@ import pytest
 
 import treetop as tt
 from tests.commands import said
-from treetop.card.bond import bind
+from treetop.card import in_words
+from treetop.card.binding import bind
 from treetop.card.html import render
 from treetop.errors import PlanError, TreetopError
 from treetop.measure.measure import Measuring
@@ -79,7 +80,7 @@ def test_a_release_tells_how_theta_was_chosen_and_check_chooses_it_again(tmp_pat
     assert chosen["theta"] == card["plan"]["degrees"]["largest"] == len(release.spine.trees[0].codes[-1]) - 1
     assert [row["reaching"] for row in card["choice"]] == card["plan"]["degrees"]["choice"]["measured"]
     assert sum(Fraction(row["cost"]["exact"]) for row in card["choice"]) == Fraction(1, 5)
-    assert "is chosen among 5, 10, 40" in card["mechanism"]["name"]
+    assert "is chosen among 5, 10, 40" in in_words(card["mechanism"]["name"])
     assert card["composition"]["charged"]["exact"] == "1"
     assert all(not verdict.findings for verdict in tt.check(tmp_path / "degrees"))
     page = (tmp_path / "degrees" / "card.html").read_text(encoding="utf-8")
@@ -209,8 +210,8 @@ def test_what_was_measured_cannot_lead_to_more_than_was_paid_for() -> None:
 
 
 def test_before_it_is_chosen_the_plan_tells_the_noise_of_every_candidate() -> None:
-    from treetop.card import degree_words as words
+    from treetop.card.kinds import statements_of
 
-    told = " ".join(words.notes(plan()))
+    told = " ".join(in_words(statements_of(plan()).notes(plan())))
     for theta, law in zip((5, 10, 40), plan().candidate_laws, strict=True):
         assert f"{law.margin(Fraction(1, 20)):,} with {theta}" in told

@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import treetop as tt
 from treetop import Graph
-from treetop.card import degree_words, words
+from treetop.card import in_words
+from treetop.card.kinds import statements_of
+from treetop.card.statements import worse_than_none
 
 PLACES = tt.Hierarchy.flat(["east", "west"])
 SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
@@ -15,7 +17,7 @@ SPINE = tt.Spine.origin_first(origin=PLACES, destination=PLACES)
 def told(relation: str, bound: int | None) -> list[str]:
     graph = Graph("nowhere.csv", "nowhere.csv", relation, degree_bound=bound)
     plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(rho=1), margins="none")
-    return [note for note in words.notes(plan) if "empty table" in note]
+    return [note for note in in_words(statements_of(plan).notes(plan)) if "empty table" in note]
 
 
 def test_a_table_of_edges_under_node_says_how_many_edges_make_it_worth_more_than_none() -> None:
@@ -28,17 +30,17 @@ def test_a_table_of_edges_under_node_says_how_many_edges_make_it_worth_more_than
 def test_where_the_number_of_edges_is_roughly_known_a_table_that_is_worse_than_none_is_warned_of() -> None:
     graph = Graph("nowhere.csv", "nowhere.csv", "node", degree_bound=1_000)
     plan = tt.Plan(SPINE, graph.unit("add-remove"), tt.Loss(rho=1), margins="none")
-    (warning,) = words.worse_than_none(plan, 400)  # the noise sums to 4,899: it takes a tenth
+    (warning,) = in_words(worse_than_none(plan, 400))  # the noise sums to 4,899: it takes a tenth
     assert "with about 400 edges" in warning and "takes some 490" in warning
-    assert words.worse_than_none(plan, 500) == words.worse_than_none(plan, None) == []
+    assert worse_than_none(plan, 500) == worse_than_none(plan, None) == []
     of_edges = tt.Plan(SPINE, Graph("n.csv", "e.csv", "edge").unit("add-remove"), tt.Loss(rho=1), margins="none")
-    assert words.worse_than_none(of_edges, 1) == []
+    assert worse_than_none(of_edges, 1) == []
 
 
 def test_degrees_under_node_say_what_theta_costs_and_of_how_many_people_where_that_is_public() -> None:
     plan = tt.degree_plan("node", "add-remove", tt.Loss(rho=1), 100, population=10_000)
     margin = plan.law.margin(Fraction(1, 20))
-    (note,) = [note for note in degree_words.notes(plan) if "twice the noise" in note]
+    (note,) = [note for note in in_words(statements_of(plan).notes(plan)) if "twice the noise" in note]
     assert f"within {margin:,} of the truth" in note and f"{100 * margin / 10_000:.2g} % of 10,000 people" in note
     edge = tt.degree_plan("edge", "add-remove", tt.Loss(rho=1), 100)
-    assert not any("twice the noise" in note for note in degree_words.notes(edge))
+    assert not any("twice the noise" in note for note in in_words(statements_of(edge).notes(edge)))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts, Release
-from treetop.card.bond import bind
+from treetop.card import in_words
+from treetop.card.binding import bind
 from treetop.card.html import render
 from treetop.measure.measure import NOTHING
 from treetop.noise import Key
@@ -218,5 +219,5 @@ def restated(folder: Path, card: dict[str, Any]) -> None:
 def test_the_card_says_what_the_intervals_of_the_named_promise(folder: Path) -> None:
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     assert card["plan"]["resolve"] == {"fdr": "1/5", "edition": "2"}
-    assert "false coverage rate, Benjamini and Yekutieli 2005" in card["accuracy"]["interval"]
-    assert "95 % or more of those that are named at a level" in card["accuracy"]["coverage"]["sentence"]
+    assert "false coverage rate, Benjamini and Yekutieli 2005" in in_words(card["accuracy"]["interval"])
+    assert "95 % or more of those that are named at a level" in in_words(card["accuracy"]["coverage"]["sentence"])

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import treetop as tt
+from treetop.card import in_words
 from treetop.cli import cli as main
 from treetop.ledger import OtherUnit
 
@@ -100,10 +101,10 @@ def test_releases_with_the_same_conditions_add_up_and_every_card_states_them(led
         "only if neighbours agree with the public facts about place town and neighbours have the same counts by place "
         "state"
     )
-    assert card["composition"]["sentence"].endswith(f"This sum, like every loss in it, holds {when}.")
+    assert in_words(card["composition"]["sentence"]).endswith(f"This sum, like every loss in it, holds {when}.")
     assert f"replace, {when} (fingerprint " in (ledger.balance("pupils").unit or "")
-    assert "only if" not in tt.make_release(plan(), TABLE).card["composition"]["sentence"]
-    alone = tt.make_release(plan(facts), TABLE).card["composition"]["sentence"]
+    assert "only if" not in in_words(tt.make_release(plan(), TABLE).card["composition"]["sentence"])
+    alone = in_words(tt.make_release(plan(facts), TABLE).card["composition"]["sentence"])
     assert alone.endswith(f"The sum then holds {when}, and on the conditions of those releases.")
 
 

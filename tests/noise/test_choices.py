@@ -14,7 +14,8 @@ from flint import arb
 
 import treetop as tt
 from treetop import Counts, register_law
-from treetop.card import words as card_words
+from treetop.card import render
+from treetop.card.kinds import statements_of
 from treetop.errors import LossError, PlanError
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
@@ -136,4 +137,5 @@ def test_costs_and_words_are_those_of_plan_and_card(loss: tt.Loss) -> None:
     assert type(law).costing(change.l1, change.l2_squared, Fraction(1, 3)) == law
     assert law.cost(change.l1, change.l2_squared) == cost_of(change, law) == Fraction(1, 3)
     spine = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])})
-    assert card_words.noise(tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, margins="none")) == law.words
+    plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), loss, margins="none")
+    assert render(statements_of(plan).noise(plan)) == law.words

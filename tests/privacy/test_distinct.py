@@ -12,6 +12,7 @@ import pytest
 
 import treetop as tt
 from treetop.addons.lab.mechanisms.registry import MECHANISMS
+from treetop.card import in_words
 from treetop.card.rebuild import rebuild_unit
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
@@ -138,9 +139,9 @@ def test_a_plan_file_its_card_and_check_say_so(folder: Path) -> None:
     assert file.plan.unit.distinct and file.plan.unit.caps == {"place.town": 1}
     tt.publish(folder / "plan.toml", options=tt.RunOptions(ledger=None), out=folder / "out")
     card = tt.Release.load(folder / "out").card
-    assert "among distinct ones: those of one leaf counted as one." in card["unit"]["bound"]
-    assert "Records of one leaf count as one (enforced)." in card["protects"]
-    assert not [one for one in card["caveats"] if "declared" in one]
+    assert "among distinct ones: those of one leaf counted as one." in in_words(card["unit"]["bound"])
+    assert "Records of one leaf count as one (enforced)." in in_words(card["protects"])
+    assert not [one for one in in_words(card["caveats"]) if "declared" in one]
     assert rebuild_unit(card).sensitivity("place.town").l2_squared == 6
     assert not [verdict for verdict in tt.check(folder / "out") if verdict.findings]
     assert tomllib.loads((folder / "out" / "plan.toml").read_text())["unit"]["distinct"] is True

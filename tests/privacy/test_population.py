@@ -16,7 +16,7 @@ import pytest
 
 import treetop as tt
 from treetop import Graph, GroupTablePlan, GroupUnit, read_plan
-from treetop.card import Facts, describe_release
+from treetop.card import RunInfo, describe_release, in_words
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
 from treetop.measure.questions import Batch, Question
@@ -55,7 +55,10 @@ def test_a_declared_population_makes_a_large_delta_a_question() -> None:
     plan_of(population=1200, epsilon=1, delta=Fraction(1, 1201))
     plan_of(population=1200, epsilon=1)
     meant = plan_of(population=1200, epsilon=1, delta=0.1, large_delta=True)
-    assert any("The plan says that this is meant" in caveat for caveat in describe_release(meant, Facts())["caveats"])
+    assert any(
+        "The plan says that this is meant" in caveat
+        for caveat in in_words(describe_release(meant, RunInfo()))["caveats"]
+    )
 
 
 def test_an_exact_total_makes_it_a_question_before_anything_is_spent() -> None:
@@ -146,7 +149,7 @@ def test_reckless_losses_are_warned_of_in_plans_on_cards_and_in_ledgers(
     loss: dict[str, Any], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = plan_of(**loss)
-    caveats = describe_release(plan, Facts())["caveats"]
+    caveats = in_words(describe_release(plan, RunInfo()))["caveats"]
     assert [caveat for caveat in caveats if "reckless" in caveat] == caveats[: len(words)]
     main(["ledger", "create", str(tmp_path / "ledger"), *(f"--{name}={value}" for name, value in loss.items())])
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Warning: ")]

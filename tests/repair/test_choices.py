@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts, register_repair
-from treetop.card import words as card_words
+from treetop.card import in_words
+from treetop.card.kinds import statements_of
 from treetop.errors import NumberError, PlanError
 from treetop.noise import Key
 from treetop.release.run import run_plan
@@ -117,4 +118,5 @@ def test_a_repair_travels_by_its_name() -> None:
 @pytest.mark.parametrize("repair", ["chebyshev", "euclidean", "least-squares"])
 def test_the_words_are_those_of_the_card(repair: str, order: str) -> None:
     said = [sentence.format(order=ORDERS[order].words) for sentence in REPAIRS[repair].words]
-    assert card_words.post_processing(plan(repair, order=order))[: len(said)] == said
+    made = plan(repair, order=order)
+    assert in_words(statements_of(made).post_processing(made))[: len(said)] == said

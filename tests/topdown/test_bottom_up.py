@@ -12,6 +12,7 @@ import pytest
 
 import treetop as tt
 from treetop import cli
+from treetop.card import in_words
 from treetop.errors import PlanError, SpineError
 
 CODES = [f"{region}{town}" for region, towns in (("A", 4), ("B", 2), ("C", 1)) for town in range(towns)]
@@ -115,7 +116,7 @@ split = "by-nodes"
     assert not [verdict for verdict in tt.check(tmp_path / "out") if verdict.findings]
     card = tt.Release.load(tmp_path / "out").card
     assert card["plan"]["spine"] == ["place.region > place.town * sex.sex"]
-    assert "Not measured, and sums of what is measured below them: place.region." in str(card["mechanism"])
+    assert "Not measured, and sums of what is measured below them: place.region." in str(in_words(card["mechanism"]))
     tt.export(tmp_path / "out", to="csv", out=tmp_path / "csv")
     with pytest.raises(SystemExit):
         cli.main(["plan", str(tmp_path / "plan.toml"), "--advise"])

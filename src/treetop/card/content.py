@@ -1,261 +1,81 @@
-"""The card's content: everything that a plan and the facts of its run say about a release."""
+"""The card's content: everything that a plan and what is known of its run say about a release."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
-from treetop._util.numbers import plain
-from treetop.card import degree_words, group_words, words
-from treetop.card import meaning as known
-from treetop.card.meaning import CONVERSION, EXACT, epsilon_of, exact, meaning, plural
-from treetop.card.schema import DERIVATION, FORMAT, Facts, validate_fields
-from treetop.card.words import counted
-from treetop.domain.unit import only_if
-from treetop.ledger import Balance, Entry, Ledger, Reservation
-from treetop.noise.gate import WARNING
-from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
-from treetop.plan.groups.planned import GroupTablePlan
+from treetop.card.composition import amount, composed
+from treetop.card.kinds import statements_of
+from treetop.card.losses import epsilon_of
+from treetop.card.meaning import meaning
+from treetop.card.run_info import DERIVATION, RunInfo
+from treetop.card.schema import FORMAT, validate_fields
+from treetop.card.sentences import paragraph, sentence
+from treetop.card.statements import agreeing, caveats, counted, coverage, exact, facts, guarantee, is_named, rows
 from treetop.plan.plan import Plan
-from treetop.plan.resolution import Resolution
 from treetop.plan.workload import CONFIDENCE, LevelAccuracy, Part
-from treetop.privacy.composition import Cells, gaussian_rho
 from treetop.privacy.loss import COMPARED_AT
-
-# What was spent on the same data before, and what this release adds, as the ledger has it.
-
-UNKNOWN_HASH = "0" * 64
-"""Stands for the hash of a reservation that is not made yet."""
-
-
-def expected_composition(ledger: Ledger, dataset: str, plan: Plan) -> dict[str, Any]:
-    """Return what a release would state if it were reserved now; nothing is reserved."""
-    earlier = ledger.entries(dataset)
-    charged = ledger.budget.charge(plan.spent, plan.loss.currency)
-    return _composition(ledger, dataset, charged, plan.cells, earlier, 1, UNKNOWN_HASH)
-
-
-def reserved_composition(ledger: Ledger, reservation: Reservation) -> dict[str, Any]:
-    """Return what a release states once its loss is reserved."""
-    known = ledger.entries(reservation.dataset)
-    earlier = tuple(entry for entry in known if entry.number < reservation.number)
-    (own,) = (entry for entry in known if entry.number == reservation.number)
-    return _composition(ledger, own.dataset, own.charged, own.cells, earlier, reservation.number, reservation.sha256)
-
-
-def sentence(composition: Mapping[str, Any] | None, plan: Plan) -> str:
-    """Say what adds up, and on what conditions the sum holds."""
-    entity, when = plan.unit.entity, only_if(plan.conditions)
-    said = _sum(composition, entity)
-    if not when:
-        return said
-    if composition is None:
-        return f"{said} The sum then holds {when}, and on the conditions of those releases."
-    return f"{said} This sum, like every loss in it, holds {when}."
-
-
-def _sum(composition: Mapping[str, Any] | None, entity: str) -> str:
-    if composition is None:
-        return (
-            "No ledger recorded this release: its loss has to be added by hand to that of every other release about "
-            f"the same {plural(entity)}."
-        )
-    earlier = len(composition["earlier"])
-    before = "no earlier release" if earlier == 0 else f"{earlier} earlier release{'s' * (earlier > 1)}"
-    return (
-        f"The ledger knows {before} of the data set “{composition['dataset']}”, in which one {entity} is protected, "
-        "always within the limits that this card states: losses for one and the same unit add up, and for different "
-        f"units they do not. With this one, {_spent(composition)} is spent."
-    )
-
-
-def _spent(composition: Mapping[str, Any]) -> str:
-    """Say how much of the budget is spent: with known noise as epsilon, since that adds up better than its rho."""
-    spent, budget = (plain(Fraction(composition[name]["exact"])) for name in ("spent_after", "budget"))
-    if "together" not in composition:
-        return f"{composition['currency']} {spent} of a budget of {budget}"
-    together = composition["together"]
-    delta = plain(Fraction(together["delta"]["exact"]))
-    return (
-        f"epsilon {plain(Fraction(together['epsilon']))} of a budget of {plain(Fraction(together['budget']['exact']))} "
-        f"at delta {delta} (by the noise of all counts that one unit can move; as rho, {spent})"
-    )
-
-
-def amount(value: Fraction) -> dict[str, Any]:
-    """Write a number exactly, with the float nearest to it."""
-    return {"exact": str(value), "value": float(value)}
-
-
-def _composition(
-    ledger: Ledger,
-    dataset: str,
-    charged: Fraction,
-    cells: Cells | None,
-    earlier: tuple[Entry, ...],
-    number: int,
-    sha256: str,
-) -> dict[str, Any]:
-    balance = Balance(dataset, ledger.budget, earlier)
-    before = balance.spent
-    return {
-        "ledger": True,
-        "dataset": dataset,
-        "currency": "epsilon" if ledger.budget.currency == "pure" else "rho",
-        "budget": amount(ledger.budget.amount),
-        "spent_before": amount(before),
-        "charged": amount(charged),
-        "spent_after": amount(before + charged),
-        "reservation": {"number": number, "sha256": sha256},
-        "earlier": [_earlier(entry) for entry in earlier],
-        **_together(balance, charged, cells),
-    }
-
-
-def _together(balance: Balance, charged: Fraction, cells: Cells | None) -> dict[str, Any]:
-    """State what all releases come to by their noise, where the budget is epsilon and delta and some noise is known."""
-    loss = balance.limit.loss
-    spent = balance.with_one_more(charged, cells)
-    if loss.epsilon is None or loss.delta is None or not spent.noise_is_known:
-        return {}
-    return {
-        "together": {
-            "budget": amount(loss.epsilon),
-            "delta": amount(loss.delta),
-            "epsilon": balance.limit.epsilon_of(spent),
-            "gaussian": amount(spent.gaussian),
-            "other": amount(spent.other),
-        }
-    }
-
-
-def _earlier(entry: Entry) -> dict[str, Any]:
-    known = None if entry.cells is None else gaussian_rho(entry.cells)
-    return {
-        "number": entry.number,
-        "title": entry.title,
-        "charged": amount(entry.charged),
-        **({} if known is None else {"gaussian": amount(known)}),
-        "state": entry.state,
-        "plan_sha256": entry.plan_sha256,
-        "card_sha256": entry.card_sha256,
-    }
-
 
 UNTITLED = "Untitled release"
 
 
-class Words(Protocol):
-    """What a kind of plan says on its cards."""
-
-    def mechanism(self, plan: Any) -> str:
-        """Say what is measured, and how it becomes a release."""
-
-    def noise(self, plan: Any) -> str:
-        """Say which noise, and how its levels add up."""
-
-    def accuracy(self, plan: Any) -> dict[str, str]:
-        """Say what margins and bounds are, and what intervals are where there are any."""
-
-    def neighbours(self, plan: Any, facts: Facts) -> str:
-        """Say which tables must be hard to tell apart."""
-
-    def bound(self, plan: Any) -> str:
-        """Say how contributions were bounded."""
-
-    def notes(self, plan: Any) -> list[str]:
-        """Say what else there is to know before a release."""
-
-    def unit(self, plan: Any) -> dict[str, Any]:
-        """Return what else there is to state about the unit."""
-
-    def unknown(self, plan: Any) -> str:
-        """Say what happened to codes that are not in a hierarchy."""
-
-    def post_processing(self, plan: Any) -> list[str]:
-        """Say what was done to measurements."""
-
-    def caveats(self, plan: Any, facts: Facts) -> list[str]:
-        """Say what the release does not promise."""
-
-
-def words_of(plan: Plan) -> Words:
-    """Return what this kind of plan says."""
-    kinds: dict[type[Plan], Words] = {GroupTablePlan: group_words, DegreeCounts: degree_words}
-    return next((said for kind, said in kinds.items() if isinstance(plan, kind)), words)
-
-
-def draft_card(plan: Plan, facts: Facts) -> dict[str, Any]:
+def draft_card(plan: Plan, info: RunInfo) -> dict[str, Any]:
     """Return the card without what only the finished release knows: its size and its files."""
-    said = words_of(plan)
+    statements = statements_of(plan)
     return of_plan(plan) | {
-        "description": facts.description,
-        "id": facts.id,
-        "time": facts.time,
-        "private": facts.private,
-        "warning": None if facts.private else WARNING,
-        "guarantee": plan.kept_loss.sentence() if facts.private else "None.",
+        "description": info.description,
+        "id": info.id,
+        "time": info.time,
+        "private": info.private,
+        "warning": None if info.private else sentence("warning"),
+        "guarantee": guarantee(plan) if info.private else sentence("guarantee.none"),
         "data": {
-            "period": facts.period,
-            "columns": None if facts.columns is None else dict(facts.columns),
-            "count_column": facts.count,
-            "unknown_codes": said.unknown(plan),
-            **_kept(facts),
-            **({"prepared": list(facts.prepared)} if facts.prepared else {}),
+            "period": info.period,
+            "columns": None if info.columns is None else dict(info.columns),
+            "count_column": info.count,
+            "unknown_codes": statements.unknown(plan),
+            **({} if info.keep is None else {"keep": {name: list(values) for name, values in info.keep.items()}}),
+            **({} if info.drop is None else {"drop": {name: list(values) for name, values in info.drop.items()}}),
+            **rows(info.keep, info.drop),
+            **({"prepared": list(info.prepared)} if info.prepared else {}),
         },
-        "unit": _unit(plan, facts),
+        "unit": _unit(plan, info),
         "mechanism": {
-            "name": said.mechanism(plan),
-            "noise": said.noise(plan),
-            "sampler": words.SAMPLER,
-            "randomness": words.FRESH if facts.private else words.FIXED,
-            "derivation": {"version": DERIVATION, "sentence": words.DERIVATION},
+            "name": statements.mechanism(plan),
+            "noise": statements.noise(plan),
+            "sampler": sentence("sampler"),
+            "randomness": sentence("randomness.fresh" if info.private else "randomness.testing"),
+            "derivation": {"version": DERIVATION, "sentence": sentence("derivation")},
         },
-        "accuracy": _accuracy(plan, facts),
-        "composition": composed(facts.composition, plan),
-        "caveats": said.caveats(plan, facts),
-        "software": dict(facts.software),
+        "accuracy": _accuracy(plan, info),
+        "composition": composed(info.composition, plan),
+        "caveats": caveats(plan, info, statements.caveats(plan, info)),
+        "software": dict(info.software),
     }
-
-
-def composed(composition: Mapping[str, Any] | None, plan: Plan) -> dict[str, Any]:
-    """Say what was spent before, and what this release adds; None where no ledger was used."""
-    return {**(composition or {"ledger": False}), "sentence": sentence(composition, plan)}
-
-
-def _kept(facts: Facts) -> dict[str, Any]:
-    """Say which rows are the data; a table that is taken whole needs no word."""
-    told: dict[str, Any] = {}
-    if facts.keep is not None:
-        told["keep"] = {name: list(values) for name, values in facts.keep.items()}
-        told["kept"] = words.kept(facts.keep)
-    if facts.drop is not None:
-        told["drop"] = {name: list(values) for name, values in facts.drop.items()}
-        told["dropped"] = words.dropped(facts.drop)
-    return told
 
 
 @lru_cache(maxsize=8)
 def of_plan(plan: Plan) -> dict[str, Any]:
     """Return what is the same for every release of a plan; worked out and checked once."""
+    statements = statements_of(plan)
     part = {
         "treetop": FORMAT,
         "title": plan.title or UNTITLED,
-        "protects": plan.unit.sentence() + known.agreeing(plan),
-        **({} if plan.graph is None else {"graph": plan.graph.card()}),
-        "counted": counted(plan),
+        "protects": paragraph(statements.protects(plan), *agreeing(plan)),
+        **({} if plan.graph is None else {"graph": statements.graph(plan)}),
+        "counted": counted(statements.counted(plan), plan.unit),
         "hierarchies": _hierarchies(plan),
         "loss": _loss(plan),
         "meaning": meaning(plan),
-        "exact": exact(plan),
+        "exact": exact(plan, statements.exact_total(plan)),
         "levels": _levels(plan),
         **({"margins": _margins(plan)} if plan.margin_tables else {}),
-        **({"facts": known.facts(plan)} if plan.public_facts else {}),
-        **({"choice": _choice(plan)} if isinstance(plan, DegreePlan) and plan.choice is not None else {}),
+        **({"facts": facts(plan)} if plan.public_facts else {}),
+        **({"choice": _choice(plan)} if getattr(plan, "choice", None) is not None else {}),
         "accuracy": _accuracy(plan),
-        "post_processing": words_of(plan).post_processing(plan),
+        "post_processing": statements.post_processing(plan),
         "plan": plan.describe(),
         "plan_sha256": plan.digest,
     }
@@ -263,16 +83,16 @@ def of_plan(plan: Plan) -> dict[str, Any]:
     return part
 
 
-def _accuracy(plan: Plan, facts: Facts | None = None) -> dict[str, Any]:
+def _accuracy(plan: Plan, info: RunInfo | None = None) -> dict[str, Any]:
     """Say what margins, bounds and intervals are, and how often those of a public twin held."""
-    said: dict[str, Any] = {"confidence": float(plan.confidence or CONFIDENCE), **words_of(plan).accuracy(plan)}
-    if "interval" not in said:
-        return said
-    tried = None if facts is None else facts.coverage
+    nominal = float(plan.confidence or CONFIDENCE)
+    stated: dict[str, Any] = {"confidence": nominal, **statements_of(plan).accuracy(plan)}
+    if "interval" not in stated:
+        return stated
+    tried = None if info is None else info.coverage
     measured = {} if tried is None else {"twin": [dict(level) for level in tried["twin"]], "runs": tried["runs"]}
-    nominal = said["confidence"]
-    sentence = words.coverage(nominal, tried, named=isinstance(plan.resolve, Resolution))
-    part = said | {"coverage": {"nominal": nominal, **measured, "sentence": sentence}}
+    told = coverage(nominal, tried, named=is_named(plan))
+    part = stated | {"coverage": {"nominal": nominal, **measured, "sentence": told}}
     if measured:
         validate_fields({"accuracy": part})
     return part
@@ -289,17 +109,16 @@ def _hierarchies(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _unit(plan: Plan, facts: Facts) -> dict[str, Any]:
-    unit, said = plan.unit, words_of(plan)
+def _unit(plan: Plan, info: RunInfo) -> dict[str, Any]:
+    unit, statements = plan.unit, statements_of(plan)
     return {
         "entity": unit.entity,
         "contributions": unit.contributions,
         "enforced": unit.enforced,
-        "bound": said.bound(plan),
         "per_node": dict(unit.caps),
         "neighbours": unit.neighbours,
-        "neighbouring_tables": said.neighbours(plan, facts),
-        **said.unit(plan),
+        "neighbouring_tables": statements.neighbours(plan, info),
+        **statements.unit(plan),
     }
 
 
@@ -307,6 +126,7 @@ def _loss(plan: Plan) -> dict[str, Any]:
     loss = plan.loss
     pure = loss.definition == "pure"
     delta = None if pure else loss.delta or COMPARED_AT
+    conversion = sentence("conversion.exact" if plan.accounting == "exact" else "conversion.zcdp")
     stated = loss.epsilon if loss.epsilon is not None and plan.spent == plan.budget else None
     if pure:
         stated = plan.spent
@@ -316,7 +136,7 @@ def _loss(plan: Plan) -> dict[str, Any]:
         "epsilon": {"exact": None if stated is None else str(stated), "value": epsilon_of(plan.spent, plan)},
         "delta": None if delta is None else amount(delta),
         "delta_is_stated": loss.delta is not None,
-        "conversion": None if pure else EXACT if plan.accounting == "exact" else CONVERSION,
+        "conversion": None if pure else conversion,
         **({"accounting": "exact"} if plan.accounting == "exact" else {}),
     }
 
@@ -332,11 +152,10 @@ def _margins(plan: Plan) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("level", "bound")} for row in rows]
 
 
-def _choice(plan: DegreePlan) -> list[dict[str, Any]]:
-    """Return what theta was chosen by: of every candidate what was measured, what that cost, and what spoke for it."""
-    assert plan.choice is not None
+def _choice(plan: Any) -> list[dict[str, Any]]:
+    """Return, per candidate for theta, its noisy measurement, its cost and its score."""
     measured = plan.choice.measured or [None] * len(plan.choice.candidates)
-    rows = zip(plan.choice.candidates, plan.choice_parts, measured, plan.widths, strict=True)
+    candidates = zip(plan.choice.candidates, plan.choice_parts, measured, plan.widths, strict=True)
     return [
         {
             "name": part.name,
@@ -349,7 +168,7 @@ def _choice(plan: DegreePlan) -> list[dict[str, Any]]:
             "cost": amount(part.cost),
             "noise": _noise(part),
         }
-        for theta, part, people, width in rows
+        for theta, part, people, width in candidates
     ]
 
 

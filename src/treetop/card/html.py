@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from treetop._util.choices import say_size
 from treetop._util.numbers import plain
-from treetop.card.meaning import BOTH, say_epsilon, say_odds
+from treetop.card.meaning import BOTH
+from treetop.card.sentences import in_words, say_epsilon, say_odds
 from treetop.domain.constraints import INVARIANT
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
@@ -27,6 +28,7 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     """Return the page of a finished card; it names card.json by its SHA-256."""
     from jinja2 import TemplateError
 
+    card = in_words(card)
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
     shown |= {"titles": _titles(card), **_noise(card), **_unprotected(card)}
     try:

@@ -2,70 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from treetop.card import degree_rebuild as degrees
-from treetop.card import group_rebuild as groups
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
+from treetop.domain.unit import Policies
+from treetop.plan.graphs.degrees import DegreePlan
+from treetop.plan.graphs.regional import RegionalPlan
+from treetop.plan.graphs.unit import Choice, DegreeFacts, DegreeUnit
+from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.groups.unit import GroupTableUnit, GroupUnit
 from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import CONFIDENCE, table_shares
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.relation import GraphRules, GraphUnit
 
+Described = Mapping[str, Any]
+"""A plan as its card describes it."""
+
 
 def rebuild_unit(card: Mapping[str, Any]) -> Unit:
     """Return the unit that a card describes, as far as its sensitivities need it."""
-    if "groups" in card["plan"]:
-        return groups.rebuild_unit(card)
-    if "degrees" in card["plan"]:
-        return degrees.rebuild_unit(card)
-    told = card["unit"]
-    missing = card["plan"]["unit"].get("may_be_missing", False)
-    return Unit(
-        told["entity"], told["contributions"], told["neighbours"], per_node=told["per_node"], may_be_missing=missing
-    )
+    stated, described = card["unit"], card["plan"]
+    if "groups" in described:
+        groups = described["groups"]
+        unit = GroupUnit(stated["entity"], stated["event"], stated["quantity"])
+        return GroupTableUnit(unit, groups["form"], groups["largest"])
+    if "degrees" in described:
+        return _degree_unit(described, stated)
+    missing = described["unit"].get("may_be_missing", False)
+    about = {name: stated[name] for name in ("entity", "contributions", "neighbours", "per_node")}
+    return Unit(**about, may_be_missing=missing)
 
 
 def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | None = None) -> Plan:
     """Return the plan that a card describes, on the spine, and with the facts, that were read from its folder."""
-    if "groups" in card["plan"]:
-        return groups.rebuild_plan(card, spine)
-    if "degrees" in card["plan"]:
-        return degrees.rebuild_plan(card, spine)
-    told = card["plan"]
-    loss = told["loss"]
-    levels = _shares(told["levels"])
-    beside = _shares(told.get("margins", []))
-    stated = levels | beside
-    uniform = not stated or table_shares("uniform", list(levels), list(beside)) == stated
+    described = card["plan"]
+    kind = next((kind for kind in _KINDS if kind in described), None)
+    if kind is not None:
+        return _KINDS[kind](described, spine)
+    levels, margins = _shares(described["levels"]), _shares(described.get("margins", []))
+    stated = levels | margins
+    uniform = not stated or table_shares("uniform", list(levels), list(margins)) == stated
     return Plan(
-        spine=spine,
-        unit=_unit(told),
-        loss=Loss(
-            **{name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")},
-            accounting=loss.get("accounting", "zcdp"),
-            noise=loss.get("noise"),
-            large_delta=loss.get("large_delta", False),
-        ),
+        **_common(described, spine),
+        unit=_unit(described),
         split="uniform" if uniform else Split(stated),
-        repair=told["repair"],
-        order=told["order"],
-        unknown=told["unknown"],
-        title=told["title"],
-        resolve=_resolution(told["resolve"]) if "resolve" in told else "full",
-        confidence=told.get("confidence", CONFIDENCE),
-        margins=_margins(spine, [name.removeprefix(MARGIN) for name in beside], facts),
+        repair=described["repair"],
+        order=described["order"],
+        unknown=described["unknown"],
+        resolve=_resolution(described["resolve"]) if "resolve" in described else "full",
+        margins=_margins(spine, [name.removeprefix(MARGIN) for name in margins], facts),
         facts=facts or {},
     )
 
 
-def _resolution(told: Mapping[str, str]) -> Resolution:
-    return Resolution(**{name: Fraction(text) for name, text in told.items() if name != "edition"})
+def _common(described: Described, spine: Spine) -> dict[str, Any]:
+    """Return what plans of every kind have."""
+    loss = described["loss"]
+    amounts: dict[str, Any] = {
+        name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
+    }
+    kept = {"noise": loss.get("noise"), "large_delta": loss.get("large_delta", False)}
+    if "groups" not in described and "degrees" not in described:
+        kept["accounting"] = loss.get("accounting", "zcdp")
+    return {
+        "spine": spine,
+        "loss": Loss(**amounts, **kept),
+        "title": described["title"],
+        "confidence": described.get("confidence", CONFIDENCE),
+    }
+
+
+def _of_groups(described: Described, spine: Spine) -> Plan:
+    """Return a plan for group sizes; the list of groups is known by its hash only."""
+    unit, groups = described["unit"], described["groups"]
+    protected = GroupUnit(unit["entity"], groups["event"], groups["quantity"])
+    return GroupTablePlan(
+        **_common(described, spine),
+        unit=GroupTableUnit(protected, groups["form"], groups["largest"], unit["id"], unit.get("population")),
+        split=_level_split(described),
+        repair="euclidean",
+        rows=groups["rows"],
+        number=groups["number"],
+        public=groups["public"],
+        list_sha256=groups["list_sha256"],
+        method="joint" if groups["mechanism"].endswith("r+dp") else "exact",
+    )
+
+
+def _of_degrees(described: Described, spine: Spine) -> Plan:
+    """Return a plan for degrees, of a whole graph or by region."""
+    common = _common(described, spine) | {
+        "unit": _degree_unit(described, described["unit"]),
+        "split": _level_split(described),
+        "repair": "euclidean",
+        "unknown": described["unknown"],
+    }
+    if len(spine.attributes) > 1:
+        return RegionalPlan(**common)
+    if (choice := described["degrees"].get("choice")) is None:
+        return DegreePlan(**common)
+    measured = None if choice["measured"] is None else tuple(choice["measured"])
+    return DegreePlan(**common, choice=Choice(tuple(choice["candidates"]), Fraction(choice["share"]), measured))
+
+
+_KINDS: Mapping[str, Callable[[Described, Spine], Plan]] = {"groups": _of_groups, "degrees": _of_degrees}
+
+
+def _degree_unit(described: Described, unit: Mapping[str, Any]) -> DegreeUnit:
+    graph, degrees = described["graph"], described["degrees"]
+    policies = Policies(**{name: graph[name] for name in ("self_loops", "repeated", "unknown")})
+    facts = DegreeFacts(
+        graph["relation"], graph["directed"], graph.get("degree_bound"), policies, degrees.get("degree")
+    )
+    most = unit["contributions"] if facts.cut else None
+    entity, population = unit["entity"], unit.get("population")
+    return DegreeUnit(facts, unit["neighbours"], degrees["form"], degrees["largest"], entity, population, most)
+
+
+def _unit(described: Described) -> Unit:
+    unit = Unit(**described["unit"])
+    return GraphUnit(unit, GraphRules.of(described["graph"])) if "graph" in described else unit
+
+
+def _resolution(stated: Mapping[str, str]) -> Resolution:
+    return Resolution(**{name: Fraction(text) for name, text in stated.items() if name != "edition"})
 
 
 def _shares(tables: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:
@@ -73,16 +139,14 @@ def _shares(tables: Sequence[Mapping[str, Any]]) -> dict[str, Fraction]:
     return {table["name"]: Fraction(table["share"]) for table in tables if table["noise"] is not None}
 
 
+def _level_split(described: Described) -> Any:
+    shares = _shares(described["levels"])
+    return "uniform" if len(set(shares.values())) <= 1 else Split(shares)
+
+
 def _margins(spine: Spine, names: list[str], facts: PublicFacts | None) -> Margins:
     """Return what a plan says of its margins, in one word where there is one."""
     if not names:
         return "none"
-    every = [one.name for one in margins_of(spine, "each") if facts is None or not facts.decides(one.depths)]
+    every = [margin.name for margin in margins_of(spine, "each") if facts is None or not facts.decides(margin.depths)]
     return "each" if every == names else names
-
-
-def _unit(told: Mapping[str, Any]) -> Unit:
-    unit = Unit(**told["unit"])
-    if "graph" not in told:
-        return unit
-    return GraphUnit(unit, GraphRules.of(told["graph"]))

@@ -3,148 +3,25 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeGuard
-from uuid import uuid4
+from typing import Any, TypeGuard
 
 from treetop._util.distribution import DISTRIBUTION, VERSION
+from treetop.card.catalogue import TEXTS
+from treetop.card.sentences import PARAGRAPH
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
 from treetop.privacy.relation import RELATIONS
 from treetop.repair import REPAIRS
 
-if TYPE_CHECKING:
-    from treetop.plan.file import PlanFile
+FORMAT = 4
+"""The version of the card's layout, which its schema describes, and of the sentences that it may contain.
 
-
-# What a card states that its plan does not know: which run it was, on which data, and what was spent before.
-
-FORMAT = 3
-"""The version of the card's layout, which its schema describes, and of its words.
-
-Whoever changes either makes a new one. Cards of other formats are refused: the version that wrote them reads them.
+A change of either is a new format; a better text of a sentence is none. Cards of other formats are refused.
 """
-
-DERIVATION = 2
-"""The version of the way from a run's key to the noise of each count; the first went by position, not by place."""
-
-SINCE = (0, 4)
-"""The first version that wrote this format."""
-_LIBRARIES = ("numpy", "numba", "pyarrow", "python-flint", "cryptography")
-
-
-def _today() -> str:
-    """Return the day only: how long a release took, which the data decide, must not be read off its cards."""
-    return datetime.now(UTC).date().isoformat()
-
-
-@cache
-def _software() -> Mapping[str, str]:
-    return {
-        DISTRIBUTION: VERSION,
-        "python": platform.python_version(),
-        **{name: version(name) for name in _LIBRARIES},
-    }
-
-
-def misfit(made_by: str) -> str | None:
-    """Say why a card of this format cannot be held to the words of this version; None where it can.
-
-    A version that differs in its last number writes the same words; one of another number may not.
-    """
-    made = _number(made_by)
-    if made < SINCE:
-        return f"version {made_by}, which wrote no card of format {FORMAT}: this is no card of it"
-    if made > max(SINCE, _number(VERSION)):
-        return f"version {made_by}, which is later than this one, {VERSION}: check it with that version"
-    return None
-
-
-def _number(text: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version that fits the schema."""
-    return tuple(int(re.match("[0-9]*", part)[0] or 0) for part in text.split(".")[:2])  # type: ignore[index]
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The facts of one run. Nothing here is private: no path, no key, no count of records."""
-
-    private: bool = True
-    """False when the noise came from a testing key."""
-    description: str = ""
-    """What the release is about, at length."""
-    period: str | None = None
-    """The time that the data are about, in words."""
-    columns: Mapping[str, str] | None = None
-    """The column of each attribute in the private table."""
-    count: str | None = None
-    """The column that says how many records a row stands for."""
-    keep: Mapping[str, Sequence[str]] | None = None
-    """The values that a row must have to be in the data at all, by column."""
-    drop: Mapping[str, Sequence[str]] | None = None
-    """The values that leave a row out of the data, by column."""
-    prepared: Sequence[str] = ()
-    """What was done to columns of text before they were read as codes, in short words."""
-    composition: Mapping[str, Any] | None = None
-    """What the ledger says; None when no ledger was used."""
-    coverage: Mapping[str, Any] | None = None
-    """How often intervals held the counts of a public twin; None when none was tried."""
-    id: str = field(default_factory=lambda: str(uuid4()))
-    """A random name for this release."""
-    time: str = field(default_factory=_today)
-    """The day on which it was made, UTC."""
-    software: Mapping[str, str] = field(default_factory=_software)
-    """What it was made with."""
-
-    @staticmethod
-    def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> Facts:
-        """Take what a plan file says about the data."""
-        return Facts(
-            private=private,
-            description=file.description,
-            period=file.period,
-            columns=dict(file.columns),
-            count=file.count,
-            keep=file.keep,
-            drop=file.drop,
-            prepared=file.prepared,
-            composition=composition,
-        )
-
-    def again(self) -> Facts:
-        """Return the facts for another release of the same measurements, made now; nothing is spent on it."""
-        now = Facts()
-        return replace(self, id=now.id, time=now.time, software=now.software)
-
-    @staticmethod
-    def of_card(card: Mapping[str, Any]) -> Facts:
-        """Take the facts back out of a card that fits its schema."""
-        data, composition = card["data"], dict(card["composition"])
-        composition.pop("sentence")
-        tried = card["accuracy"].get("coverage", {})
-        return Facts(
-            private=card["private"],
-            description=card["description"],
-            period=data["period"],
-            columns=data["columns"],
-            count=data["count_column"],
-            keep=data.get("keep"),
-            drop=data.get("drop"),
-            prepared=tuple(data.get("prepared", ())),
-            composition=composition if composition["ledger"] else None,
-            coverage={"twin": tried["twin"], "runs": tried["runs"]} if "twin" in tried else None,
-            id=card["id"],
-            time=card["time"],
-            software=card["software"],
-        )
-
 
 FINISHED = ("released", "files")
 """What a card has only when its release is written."""
@@ -184,13 +61,15 @@ def findings(card: object, *, draft: bool = False, checked: Collection[str] = ()
 
 
 def schema() -> dict[str, Any]:
-    """Return the schema, which also takes the laws, repairs and relations that were registered from outside."""
+    """Return the schema, with the identifiers of the catalogue and all registered laws, repairs and relations."""
     return _with_registered(tuple(LAWS), tuple(REPAIRS), tuple(RELATIONS))
 
 
 @cache
 def _with_registered(laws: tuple[str, ...], repairs: tuple[str, ...], relations: tuple[str, ...]) -> dict[str, Any]:
     rules: dict[str, Any] = json.loads(files("treetop.card").joinpath("schema.json").read_text(encoding="utf-8"))
+    for kind in ("sentence", "sentence_or_none"):
+        rules["$defs"][kind]["properties"]["id"]["enum"] = [PARAGRAPH, *TEXTS]
     plan = rules["$defs"]["plan"]["properties"]
     planned = rules["$defs"]["planned"]["items"]["properties"]["noise"]["properties"]
     for noise, number in ((rules["$defs"]["noise"]["properties"], "exact"), (planned, "fraction")):

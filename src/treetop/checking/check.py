@@ -19,7 +19,7 @@ from treetop.card import schema
 from treetop.card.content import draft_card
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
-from treetop.card.schema import Facts, misfit
+from treetop.card.run_info import RunInfo, misfit
 from treetop.checking import arithmetic, counting, shards
 from treetop.checking.counting import differences, keeps_regions
 from treetop.checking.shards import ShardsCheck
@@ -359,7 +359,7 @@ class _Check:
                 yield f"the hierarchy of {name!r} has SHA-256 {tree.digest}, but the card says {stated}"
 
     def content(self) -> Iterator[str]:
-        expected = draft_card(self.plan, Facts.of_card(self.card))
+        expected = draft_card(self.plan, RunInfo.of_card(self.card))
         stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
         if (problem := misfit(self.card["software"][DISTRIBUTION])) is not None:
             yield f"{CARD} says that it was made by {problem}"

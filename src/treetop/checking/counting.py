@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.card.bond import bound, statement_sha256
+from treetop.card.binding import bound, statement_sha256
 from treetop.domain.constraints import COUNTED, LISTED, TableFact
 from treetop.domain.table_cells import CellBounds
 from treetop.errors import ReleaseError

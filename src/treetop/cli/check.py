@@ -123,6 +123,7 @@ def _column(text: str) -> tuple[str, str]:
 
 
 def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:
+    from treetop.card import render
     from treetop.release.folder import read_card
 
     if not all(verdict.verified for verdict in verdicts):
@@ -132,7 +133,7 @@ def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:
         if verdict.warns:
             lines.append(style(f"But {printable(verdict.subject)}.", fg="red", bold=True))
     if warning := read_card(folder)["warning"]:
-        lines.append(style(warning.upper(), fg="red", bold=True))
+        lines.append(style(render(warning).upper(), fg="red", bold=True))
     return "\n".join(lines)
 
 

@@ -217,6 +217,7 @@ def _summarise(
     notes: list[str],
     files: list[Path],
 ) -> dict[str, Any]:
+    from treetop.card import in_words
     from treetop.card.meaning import meaning
 
     told = {name: report.alone().to_dict() for name, report in found.items()}
@@ -227,7 +228,7 @@ def _summarise(
         "targets": answer["targets"] if answer and asked["targets"] else [],
         "squared_error": asked["squared_error"],
         "refined": told.get("refined"),
-        "answer": answer and {**answer, "meaning": meaning(plan)},
+        "answer": answer and {**answer, "meaning": in_words(meaning(plan))},
         **{name: told.get(name) for name in ("forecast", "design", "outlook", "largest")},
         "toml": toml,
         "confidence": confidence,
@@ -244,6 +245,7 @@ def _summarise(
 def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], toml: str | None) -> Iterator[str]:
     """Yield the reports as text, one block per answer."""
     from treetop.advice import grid_text
+    from treetop.card import in_words
     from treetop.card.meaning import meaning
 
     answers = ("answer", "forecast", "refined", "design")
@@ -251,7 +253,7 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
         if (report := found.get(name)) is not None:
             yield f"{bold(report.title)}\n{report.alone()}"
             if name == "answer":
-                yield render_meaning(meaning(report.plan))
+                yield render_meaning(in_words(meaning(report.plan)))
         if name == answers[-1] and toml is not None:
             instead = "its own" if "design" in found else "its [loss]"
             yield f"{bold(f'For the plan file, in place of {instead}')}\n\n{toml}"
@@ -263,7 +265,7 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
 
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
     """Return the meaning of a loss for each party, as text."""
-    from treetop.card.meaning import say_epsilon, say_odds
+    from treetop.card.sentences import say_epsilon, say_odds
     from treetop.plan.workload import text_table
 
     table = [("what it means for", "epsilon", "odds move by at most")]
@@ -336,7 +338,8 @@ def _margins(plan: Plan, percent: str) -> Iterator[str]:
 def render(file: PlanFile, summary: dict[str, Any]) -> str:
     """Return the plan's accuracy and cost for people."""
     from treetop._util.numbers import plain
-    from treetop.card import words
+    from treetop.card import in_words
+    from treetop.card.statements import rows
     from treetop.privacy.loss import COMPARED_AT
 
     plan, confidence = file.plan, summary["confidence"]
@@ -349,8 +352,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
         [
             bold(plan.title or file.path.name),
             f"{size}; no private data was read.",
-            *([] if file.keep is None else [words.kept(file.keep)]),
-            *([] if file.drop is None else [words.dropped(file.drop)]),
+            *in_words(list(rows(file.keep, file.drop).values())),
             *(f"{rule[0].upper()}{rule[1:]}." for rule in file.prepared),
             "",
             str(plan.accuracy(confidence)),

@@ -126,9 +126,10 @@ def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -
 
 def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
     """Yield remarks beside the numbers: the unit of count, remainders that may belong, and counts outside intervals."""
+    from treetop.card import in_words
     from treetop.release.selection import outside
 
-    yield from chosen.card.get("counted", {}).get("sentences", ())
+    yield from in_words(chosen.card.get("counted", {}).get("sentences", []))
     unresolved = chosen.partly_unresolved + _in_no_row(chosen, table)
     if unresolved:
         yield f"Up to {unresolved:,} more may belong here: they are unresolved, at coarser nodes."
@@ -153,11 +154,12 @@ def _summary(
     shown: pa.Table,
     confidence: float | None,
 ) -> dict[str, Any]:
+    from treetop.card import in_words
     from treetop.release.selection import with_outside
 
     summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
     if counted := chosen.card.get("counted"):
-        summary["counted"] = counted
+        summary["counted"] = in_words(counted)
     if chosen.confidence is not None:
         bounds = chosen.interval(confidence)._asdict()
         outside = not bounds["lower"] <= chosen.total <= bounds["upper"]
@@ -180,6 +182,7 @@ def _print_derived(
     options: dict[str, Any],
     formats: tuple[bool, bool],
 ) -> None:
+    from treetop.card import in_words
     from treetop.plan.workload import text_table
     from treetop.release.degrees import DegreeTables
     from treetop.release.derived import GroupTables
@@ -187,7 +190,7 @@ def _print_derived(
     as_csv, as_json = formats
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
     table = tables.table(derived, level, **options)
-    note, counted = tables.note(derived), chosen.card.get("counted", {})
+    note, counted = tables.note(derived), in_words(chosen.card.get("counted", {}))
     say_warning(chosen.card)
     with standard_output():
         if as_json:

@@ -170,8 +170,10 @@ def say_json(value: Any) -> None:
 
 def say_warning(card: dict[str, Any]) -> None:
     """Print the warning of a card, if it has one."""
+    from treetop.card import render
+
     if warning := card.get("warning"):
-        tell(warning)
+        tell(render(warning))
 
 
 def render_rows(table: pa.Table, numbers: str, total: str, rows: int, for_terminal: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Unpack
 
 import pyarrow as pa
 
+from treetop.card import in_words
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import CSV, EXCEL
 from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, RECORDS, SKMOB
@@ -92,7 +93,7 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
             file.write(draft / target.named(file.file))
     main = files[0]
     unresolved = 0 if made.skipped or loaded.whole.left is None else loaded.total - main.total
-    warning = loaded.card.get("warning")
+    warning = in_words(loaded.card.get("warning"))
     return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded, made.notes)
 
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.distribution import install_extra
-from treetop.card.meaning import PUBLIC
+from treetop.card import in_words
+from treetop.card.statements import EVERY_PLAN_TELLS
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths, trees_of
 from treetop.release.selection import Selection
@@ -342,7 +343,7 @@ def _what(release: Selection, depths: Depths) -> Iterator[Row]:
     levels = {name: tree.levels[depths[name]] for name, tree in trees.items()}
     told = (name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
     yield "What is counted", f"{card['counted']['what']} by {', '.join(told)}" if "counted" in card else ", ".join(told)
-    yield from (("", sentence) for sentence in card.get("counted", {}).get("sentences", ()))
+    yield from (("", sentence) for sentence in in_words(card.get("counted", {}).get("sentences", [])))
     if release.conditions:
         yield "Only what matches", ", ".join(release.conditions)
     if (period := card.get("data", {}).get("period")) is not None:
@@ -358,18 +359,18 @@ def _private(card: dict[str, Any]) -> Iterator[Row]:
         "Release": "id",
         "Day": "time",
     }
-    yield from ((title, card[name]) for title, name in told.items() if card.get(name))
+    yield from ((title, in_words(card[name])) for title, name in told.items() if card.get(name))
     yield "More", _MORE
 
 
 def _reading(release: Selection) -> Iterator[Row]:
     yield ("How to read the numbers",)
-    exact = [one for one in release.card.get("exact", ()) if one not in PUBLIC]
+    exact = in_words([one for one in release.card.get("exact", ()) if one not in EVERY_PLAN_TELLS])
     yield "count", _COUNT.format(but=_BUT if exact else "")
     yield from (("Told without noise", one) for one in exact)
-    said = release.card.get("accuracy", {})
+    accuracy = in_words(release.card.get("accuracy", {}))
     if release.confidence is not None:
-        yield "lower, upper", f"At {100 * release.confidence:g} % confidence. {said.get('interval', '')}".strip()
+        yield "lower, upper", f"At {100 * release.confidence:g} % confidence. {accuracy.get('interval', '')}".strip()
         yield "outside", _WHAT_OUTSIDE_MEANS
     if release.whole.left is None:
         yield "Zeros", _ZEROS
@@ -383,7 +384,7 @@ def _margins(card: dict[str, Any]) -> Iterator[Row]:
     if not levels:
         return
     yield (f"Margins at {100 * float(card['accuracy']['confidence']):g} % confidence",)
-    yield "", card["accuracy"].get("margin", "")
+    yield "", in_words(card["accuracy"].get("margin", ""))
     yield "Level", "Public nodes", "± one count"
     for level in levels:
         margin = f"± {level['margin']:,}" if level["margin"] is not None else "exact" if is_exact(level) else "follows"

@@ -352,26 +352,22 @@ class Loss:
         self._refuse_exact("what several units lose")
         return Loss(rho=units**2 * self.budget, delta=self.delta)
 
+    @property
+    def reckless(self) -> dict[str, Fraction]:
+        """The parts of the loss that protect hardly anybody: "epsilon", "delta", both or none."""
+        epsilon = self.epsilon
+        if epsilon is None:
+            epsilon = Fraction(epsilon_from_rho(self.budget, self.delta or COMPARED_AT))
+        parts = {"epsilon": epsilon} if epsilon > RECKLESS_EPSILON else {}
+        return parts | ({"delta": self.delta} if self.delta is not None and self.delta > RECKLESS_DELTA else {})
+
     def warnings(self) -> list[str]:
-        """Say in plain English that this is reckless, where it is.
+        """Warn of a loss that protects hardly anybody.
 
         >>> Loss(epsilon=1, delta=1e-8).warnings(), len(Loss(epsilon=1000, delta=0.1).warnings())
         ([], 2)
         """
-        lines = []
-        delta = self.delta or COMPARED_AT
-        epsilon = epsilon_from_rho(self.budget, delta) if self.epsilon is None else self.epsilon
-        if epsilon > RECKLESS_EPSILON:
-            lines.append(
-                f"Epsilon {plain(epsilon)} is reckless: above {RECKLESS_EPSILON}, a release may move anyone's odds "
-                "about one unit by more than 400 million times, which protects hardly anybody."
-            )
-        if self.delta is not None and self.delta > RECKLESS_DELTA:
-            lines.append(
-                f"Delta {plain(self.delta)} is reckless: above {plain(RECKLESS_DELTA)}, a release that told all about "
-                "one unit in ten thousand, chosen at random, would keep it."
-            )
-        return lines
+        return [say_reckless(part, value) for part, value in self.reckless.items()]
 
     def refuse_large_delta(self, number: int | None, what: str) -> None:
         """Ask about a delta of one in the number of units or more, unless it is said to be meant."""
@@ -418,3 +414,16 @@ def _well_below(number: int) -> str:
     '1e-6'
     """
     return f"1e-{len(str(number)) + 2}"
+
+
+def say_reckless(part: str, value: Fraction) -> str:
+    """Say that an epsilon or a delta protects hardly anybody."""
+    if part == "epsilon":
+        return (
+            f"Epsilon {plain(value)} is reckless: above {RECKLESS_EPSILON}, a release may move anyone's odds "
+            "about one unit by more than 400 million times, which protects hardly anybody."
+        )
+    return (
+        f"Delta {plain(value)} is reckless: above {plain(RECKLESS_DELTA)}, a release that told all about "
+        "one unit in ten thousand, chosen at random, would keep it."
+    )

@@ -238,10 +238,9 @@ class GraphRules:
         bound = {} if self.degree_bound is None else {"degree_bound": self.degree_bound}
         return {"relation": self.relation, "directed": self.directed, **bound, **self.policies.describe()}
 
-    def card(self) -> dict[str, Any]:
-        """Return the rules with their meaning in words, for cards."""
-        lines = self.kind.sentences(self.degree_bound, self.directed)
-        return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": lines}
+    def sentences(self) -> list[str]:
+        """Say which graphs are neighbours, what one edge is, and how edges are counted."""
+        return self.kind.sentences(self.degree_bound, self.directed)
 
     @staticmethod
     def of(described: Mapping[str, Any]) -> GraphRules:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from treetop._util.lazy import changed
 from treetop._util.signals import held_signals
-from treetop.card import Facts
-from treetop.card.content import composed, expected_composition, reserved_composition
+from treetop.card import RunInfo
+from treetop.card.composition import composed, expected_composition, reserved_composition
 from treetop.counts.tally import rules_of
 from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
@@ -151,7 +151,7 @@ class ChargedRun:
 
     plan: Plan
     options: RunOptions
-    facts: Facts
+    facts: RunInfo
     """Card fields that the plan does not contain."""
     account: Account | None = None
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from treetop._util.lazy import changed
 from treetop.advice import read_twin
 from treetop.advice.coverage import twin_coverage
-from treetop.card import Facts
+from treetop.card import RunInfo
 from treetop.errors import LedgerError, PlanError
 from treetop.exporting.places import Places, read_places
 from treetop.io.source import as_public, reads_once
@@ -98,7 +98,7 @@ def publish(
         file, facts = None, _facts(options)
     else:
         file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-        plan, facts = file.plan, Facts.of_file(file, private=options.testing_key is None)
+        plan, facts = file.plan, RunInfo.of_file(file, private=options.testing_key is None)
         if (options.columns, options.count, options.description, options.period) != (None, None, "", None):
             raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
         options = replace(options, keep_measurements=options.keep_measurements or file.keep_measurements)
@@ -118,10 +118,10 @@ def publish(
         return job(table, source, beside)
 
 
-def _facts(options: RunOptions) -> Facts:
+def _facts(options: RunOptions) -> RunInfo:
     """Return the card fields for a plan made in Python."""
     private = options.testing_key is None
-    return Facts(private, options.description, options.period, options.columns, options.count)
+    return RunInfo(private, options.description, options.period, options.columns, options.count)
 
 
 @dataclass

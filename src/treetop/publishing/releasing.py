@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from treetop._util.system import Progress
-from treetop.card import Facts, describe_release
+from treetop.card import RunInfo, describe_release
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Encoder
@@ -109,7 +109,7 @@ class Run:
     """One run of a plan: its options, its card fields, and its charge."""
 
     options: RunOptions
-    facts: Facts
+    facts: RunInfo
     charge: Charge | None = None
 
     def card(self, plan: Plan, gate: Gate, rules: Rules) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from treetop.advice import counts_groups, known_outlook, largest_sizes, margins_not_kept
-from treetop.card import meaning as known
-from treetop.card.content import words_of
-from treetop.card.meaning import exact, loss_summary, meaning
-from treetop.card.words import reckless, worse_than_none
+from treetop.card import in_words
+from treetop.card.kinds import statements_of
+from treetop.card.losses import loss_summary
+from treetop.card.meaning import meaning
+from treetop.card.statements import before_a_release, exact, facts, reckless, worse_than_none
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.workload import LevelAccuracy
 from treetop.publishing.publish import Published
@@ -27,7 +28,8 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
     told = file.plan
     described = told.describe()
     accuracy = told.accuracy(confidence)
-    not_kept = margins_not_kept(told, confidence)
+    not_kept, statements = margins_not_kept(told, confidence), statements_of(told)
+    warnings = [*reckless(told), *worse_than_none(told, total)]
     return {
         "title": told.title,
         "plan": str(file.path),
@@ -39,15 +41,15 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "unit": {**described["unit"], "enforced": told.unit.enforced, "sentence": told.unit.sentence()},
         "loss": loss_summary(told),
         "not_kept": [asdict(one) for one in not_kept],
-        "warnings": [*reckless(told), *worse_than_none(told, total), *map(str, not_kept)],
-        "meaning": meaning(told),
-        "exact": exact(told),
-        "facts": {"tables": known.facts(told), "sentences": known.before_a_release(told)},
+        "warnings": [*in_words(warnings), *map(str, not_kept)],
+        "meaning": in_words(meaning(told)),
+        "exact": in_words(exact(told, statements.exact_total(told))),
+        "facts": in_words({"tables": facts(told), "sentences": before_a_release(told)}),
         "keep": file.keep and {column: list(values) for column, values in file.keep.items()},
         "drop": file.drop and {column: list(values) for column, values in file.drop.items()},
         "prepared": list(file.prepared),
         "graph": None if file.graph is None else file.graph.sentences(),
-        "notes": words_of(told).notes(told),
+        "notes": in_words(statements.notes(told)),
         "largest": largest_sizes(told, confidence).to_dict() if counts_groups(told) else None,
         "outlook": None if (found := known_outlook(told, total)) is None else found.to_dict(),
     }
@@ -56,7 +58,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
 def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dict[str, Any]:
     """Return the folder of a release and its guarantee, as plain values."""
     release, reservation = done.release, done.reservation
-    card, out = release.card, done.folder
+    card, out = in_words(release.card), done.folder
     charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
     left = None if release.left is None else {"total": release.unresolved_total, "nodes": len(release.left)}
     return {

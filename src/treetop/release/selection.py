@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop.card import render
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES, Spine
 from treetop.domain.spine_level import AttributeStep
@@ -338,8 +339,8 @@ def shown(part: Selection) -> str:
     """Return a page for a notebook: the total, its protection, and the counts of the first level with several nodes."""
     card, where = part.card, ", ".join(part.conditions)
     title = html.escape(": ".join(filter(None, [card["title"] or "Release", where])))
-    guarantee = html.escape(card["warning"] or card["guarantee"])
-    counted = "".join(f"<br>{html.escape(one)}" for one in card.get("counted", {}).get("sentences", ()))
+    guarantee = html.escape(render(card["warning"] or card["guarantee"]))
+    counted = "".join(f"<br>{html.escape(render(one))}" for one in card.get("counted", {}).get("sentences", ()))
     head = f"<p><b>{title}</b>: {_total(part)} in {part.leaves:,} leaves{counted}<br>{guarantee}</p>"
     return head + _table(part)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import Language
 from treetop.addons.pages.statements import counted, exceptions
+from treetop.card import in_words
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -51,7 +52,7 @@ def render(
         "language": own.code,
         "title": title,
         "title_of_map": own.words["map"]["title"].format(title=title),
-        "card": {key: card.get(key) for key in _STATED},
+        "card": in_words({key: card.get(key) for key in _STATED}),
         "day": own.day(str(card.get("time") or "")),
         "credit": credit,
         "home": home,

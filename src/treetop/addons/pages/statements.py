@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from treetop._util.numbers import plain
 from treetop.addons.pages.language import Language
 from treetop.card.html import power
-from treetop.card.meaning import BOTH, HUGE, say_epsilon, say_odds
+from treetop.card.meaning import BOTH
+from treetop.card.sentences import HUGE, say_epsilon, say_odds
 from treetop.domain.constraints import INVARIANT
 from treetop.domain.marginal import MARGIN
 from treetop.exporting.sheet import is_exact

@@ -10,6 +10,7 @@ from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import Language
 from treetop.addons.pages.statements import compared, counted, exceptions, invariants, protection
+from treetop.card import in_words
 from treetop.exporting.levels import ENDS
 from treetop.exporting.sheet import is_exact
 from treetop.plan.workload import CONFIDENCE
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _PRODUCT = " × "
 _COMMAND = "treetop check"
+_EXACT_WORDS = ("guarantee", "protects")
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,10 @@ class GuaranteePage:
             "language": own.code,
             "title": self.card.get("title") or own.words["page"]["untitled"],
             "private": self.card["private"],
-            "exact_words": f"{self.card.get('guarantee') or ''} {self.card.get('protects') or ''}",
+            "exact_words": " ".join(in_words([self.card[name] for name in _EXACT_WORDS if self.card.get(name)])),
             "about": own.say("guarantee.about", entity=self.card["unit"]["entity"]),
             "who": list(self._who()),
-            "in_card": None if self._is_plain else self.card["unit"].get("neighbouring_tables"),
+            "in_card": None if self._is_plain else in_words(self.card["unit"].get("neighbouring_tables")),
             "well": list(self._well()),
             "noise": self._noise(),
             "rows": list(self._rows()),

@@ -15,6 +15,7 @@ from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import Language
 from treetop.addons.pages.statements import called, carries_no_noise, counted, exceptions, guarantee, tolerance
+from treetop.card import in_words
 from treetop.domain.constraints import INVARIANT
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import ENDS, Depths, trees_of
@@ -169,7 +170,7 @@ class MainPage:
             "say": own.say,
             "number": own.number,
             "language": own.code,
-            "card": {key: card.get(key) for key in ("private", "description", "guarantee", "protects", "id")},
+            "card": in_words({key: card.get(key) for key in ("private", "description", "guarantee", "protects", "id")}),
             "title": card.get("title") or own.words["page"]["untitled"],
             "version": card["software"][DISTRIBUTION],
             "conditions": ", ".join(self.release.conditions),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from treetop._util.choices import nearest, with_article
 from treetop._util.numbers import Number, positive, whole
@@ -238,12 +238,10 @@ class DegreeFacts(GraphRules):
         """The meaning of a person's degree, in words."""
         return f"the number of {_MEANING[self.counted]} a person"
 
-    def card(self) -> dict[str, Any]:
-        """Return the rules and their meaning in words, for cards."""
-        told = [self.protected, one_edge(self.directed)]
-        if self.kind.mutual and self.directed:
-            told.append(self.kind.mutual)
-        return {**self.describe(), "one_edge": one_edge(self.directed), "sentences": told}
+    def sentences(self) -> list[str]:
+        """Say which graphs are neighbours, and what one edge is."""
+        mutual = [self.kind.mutual] if self.kind.mutual and self.directed else []
+        return [self.protected, one_edge(self.directed), *mutual]
 
 
 @dataclass(frozen=True, init=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from treetop.card import Facts, describe_release
+from treetop.card import RunInfo, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
 from treetop.plan.workload import CONFIDENCE
@@ -84,7 +84,7 @@ def estimated_again(release: AnyRelease) -> AnyRelease:
     # It keeps what intervals come from, and so has them.
     confidence = plan.confidence or CONFIDENCE
     plan = replace(plan, prefer="lower-error", repair="least-squares", order="ascending", confidence=confidence)
-    told = Facts.of_card(release.card)
+    told = RunInfo.of_card(release.card)
     source = f"Estimated again from the measurements of release {told.id}: nothing was spent."
     # What a twin gave was of other counts.
     facts = replace(told.again(), description=f"{told.description} {source}".lstrip(), coverage=None)

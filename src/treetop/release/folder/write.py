@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop._util.system import behind
-from treetop.card.bond import bind
+from treetop.card.binding import bind
 from treetop.card.html import render, template
 from treetop.card.rebuild import rebuild_plan
-from treetop.card.schema import Facts, validate
+from treetop.card.run_info import RunInfo
+from treetop.card.schema import validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.release.contents import Contents
@@ -224,7 +225,7 @@ def _write_nodes(shards: Shards, path: Path, confidence: float | None, progress:
 
 
 def _plan_toml(release: Contents) -> str:
-    return describe_plan(rebuild_plan(release.card, release.spine, release.facts), Facts.of_card(release.card))
+    return describe_plan(rebuild_plan(release.card, release.spine, release.facts), RunInfo.of_card(release.card))
 
 
 def _about_file(folder: Path, name: str, rows: int | None) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from treetop.addons.studio.twin_map import draw
 from treetop.addons.studio.workspace import Workspace
 from treetop.advice import at_epsilon, epsilon_for, filled_in, loss_for
 from treetop.advice.made_up import MOST, MadeUpRow, release_made_up
-from treetop.card.meaning import meaning, say_epsilon, say_odds
+from treetop.card import in_words
+from treetop.card.meaning import meaning
+from treetop.card.sentences import say_epsilon, say_odds
 from treetop.errors import PlanError, PlanFileError, TreetopError
 from treetop.plan.file import PlanFile
 from treetop.plan.plan import Plan
@@ -97,7 +99,7 @@ def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
         "measured": measured,
         "widest": max((row.margin for row in measured), default=1),
         "odds": [{"who": row["who"], "epsilon": say_epsilon(row["epsilon"]), "odds": say_odds(row["epsilon"])}
-                 for row in meaning(chosen)],
+                 for row in in_words(meaning(chosen))],
         "resolve": resolve,
         "total": min(total, MOST),
         "twin": twin(workspace, replace(file, plan=chosen), spine_level, total),

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from treetop.addons.studio.forms import Form
 from treetop.addons.studio.workspace import Workspace
+from treetop.card import in_words
 from treetop.domain.conditions import parse_conditions, typed_conditions
 from treetop.errors import QueryError, ReleaseError, TreetopError
 from treetop.exporting import FORMATS, export
@@ -39,9 +40,9 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     levels = _levels(release)
     by = [one for one in entered.all("by") if one in levels] or _first(release)
     values |= {
-        "card": {key: release.card.get(key) for key in ("title", "guarantee", "protects", "private", "warning", "id")},
+        "card": in_words({key: release.card.get(key) for key in ("title", "guarantee", "private")}),
         "total": release.total,
-        "counted": release.card.get("counted", {}).get("sentences", []),
+        "counted": in_words(release.card.get("counted", {}).get("sentences", [])),
         "levels": levels,
         "by": by,
         "examples": _examples(release),

@@ -8,7 +8,7 @@ from treetop.addons.studio.forms import Form
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
-from treetop.card.meaning import plural
+from treetop.card.sentences import plural
 from treetop.domain.unit import Unit
 from treetop.errors import PlanFileError, TreetopError
 

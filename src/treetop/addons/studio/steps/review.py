@@ -11,8 +11,9 @@ from treetop.addons.studio.forms import Form
 from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.accuracy import number
 from treetop.addons.studio.workspace import Workspace
-from treetop.card import words
-from treetop.card.meaning import say_epsilon, say_odds
+from treetop.card import in_words
+from treetop.card.sentences import say_epsilon, say_odds
+from treetop.card.statements import rows
 from treetop.errors import LedgerError, TreetopError
 from treetop.ledger import Ledger
 from treetop.plan.file import differences, plan_text
@@ -38,8 +39,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
         {"who": row["who"], "epsilon": say_epsilon(row["epsilon"]), "odds": say_odds(row["epsilon"])}
         for row in summary["meaning"]
     ]
-    rules = [*([] if file.keep is None else [words.kept(file.keep)])]
-    rules += [*([] if file.drop is None else [words.dropped(file.drop)])]
+    rules = in_words(list(rows(file.keep, file.drop).values()))
     values["rules"] = rules + [f"{rule[0].upper()}{rule[1:]}." for rule in file.prepared]
     if values["ledger"] is not None:
         values["reviews"] = workspace_ledger(workspace).reviews(file.plan.digest)
