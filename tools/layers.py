@@ -62,11 +62,6 @@ DESCRIPTIONS = ("constraint_reader", "graph_reader", "group_reader")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 FOREIGN = {"--conf", "--protocol"}
 """Flags of Spark and Dask, which are named to those who start them."""
-NAMING_FLAGS = {
-    "plan",
-    "card",
-}
-"""Packages that still name flags of the command line. A message names arguments, in backticks (see `errors`)."""
 
 
 def findings(source: Path = SOURCE) -> Iterator[str]:
@@ -77,15 +72,11 @@ def findings(source: Path = SOURCE) -> Iterator[str]:
             yield f"{path.name}: a loose module: give it a place in one of the layers"
         if path.name not in FOLDERS and any(path.glob("**/*.py")):
             yield f"{path.name}/: not a layer: name it in {Path(__file__).name}, at its place in the order"
-    naming: set[str] = set()
     for path in sorted(package.rglob("*.py")):
         own = _layer(path.relative_to(package).with_suffix("").parts)
         if own not in EDGE:
             yield from _of_module(path, own, package)
-            flags = list(_flags(path, package))
-            naming |= {own} if flags else set()
-            yield from flags if own not in NAMING_FLAGS else ()
-    yield from (f"{own}/: names no flags any more: take it off NAMING_FLAGS" for own in sorted(NAMING_FLAGS - naming))
+            yield from _flags(path, package)
 
 
 def _flags(path: Path, package: Path) -> Iterator[str]:

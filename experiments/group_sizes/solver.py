@@ -23,7 +23,7 @@ from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.unit import Form, GroupUnit
 from treetop.privacy import Loss
 from treetop.repair import Tree, relax_cumulative, relax_tree
-from treetop.repair.groups import Known
+from treetop.repair.groups import KnownTotals
 
 Integers = NDArray[np.int64]
 
@@ -96,7 +96,7 @@ def solve_once(table: Table, mechanism: str, epsilon: float, seed: int, limit: f
 
 
 def nearest_whole(
-    tree: Tree, measured: Integers, known: Known, form: Form, limit: float = LIMIT, reach: int = REACH
+    tree: Tree, measured: Integers, known: KnownTotals, form: Form, limit: float = LIMIT, reach: int = REACH
 ) -> Integers | None:
     """Return the nearest whole numbers of groups, by node and size; None where the time, or a window, is too short."""
     rising, y = form == "cumulative", measured.copy()

@@ -17,7 +17,7 @@ from treetop.cli import main
 from treetop.ledger import Ledger
 from treetop.measure import questions
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.release.zoom import Estimate, estimates
+from treetop.release.zoom import QuestionEstimate, estimates
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Ask = Callable[..., Any]
@@ -33,7 +33,7 @@ def answered(answers: dict[str, int], law: Law) -> list[dict[str, Any]]:
     ]
 
 
-def fitted(kept: list[dict[str, Any]], *asked: str, confidence: float = 0.95) -> list[Estimate]:
+def fitted(kept: list[dict[str, Any]], *asked: str, confidence: float = 0.95) -> list[QuestionEstimate]:
     found = estimates(SPINE, [questions.parse(text, SPINE) for text in asked], kept, "here", confidence)
     assert found is not None
     return found

@@ -20,7 +20,7 @@ from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.unit import Form
 from treetop.publishing.releasing import release_groups
 from treetop.repair import relax_tree
-from treetop.repair.groups import Known, repair_direct, round_direct
+from treetop.repair.groups import KnownTotals, repair_direct, round_direct
 
 PLACES = Hierarchy.from_prefixes(
     [f"{state}{county}" for state in "abcd" for county in "12345"], [1], ["state", "county"]
@@ -136,7 +136,7 @@ def test_the_rounded_release_is_the_relaxation_rounded() -> None:
     assert np.abs(rounded - real).max() <= 0.5
 
 
-def direct_by_milp(plan: GroupPlan, y: NDArray[np.int64], known: Known, most: int) -> int:
+def direct_by_milp(plan: GroupPlan, y: NDArray[np.int64], known: KnownTotals, most: int) -> int:
     """The least cost of direct sizes by a mixed-integer program: a 0/1 variable for every unit of every count."""
     nodes, sizes = y.shape
     index = np.arange(nodes * sizes * most).reshape(nodes, sizes, most)

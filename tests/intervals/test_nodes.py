@@ -12,7 +12,7 @@ from scipy import stats
 import treetop as tt
 from treetop.measure.measure import NOTHING
 from treetop.noise import DiscreteGaussian, Law
-from treetop.release.intervals.nodes import OWN, Margins
+from treetop.release.intervals.nodes import OWN, NoiseReach
 
 PLACE = tt.Hierarchy.from_prefixes(["AX", "AY", "AZ", "BX", "CX", "CY"], widths=[1], levels=["state", "county"])
 SPINE = tt.Spine(["place.state", "place.county"], {"place": PLACE})
@@ -51,7 +51,7 @@ def test_a_released_node_lies_within_the_exact_quantile_of_its_noise() -> None:
 
 def enumerate_misses(law: Law, truth: int, ancestors: int) -> Fraction | float:
     """The exact chance that the interval of a node misses, when all its ancestors have its count and the same noise."""
-    margins = Margins.of(law, ALPHA, ancestors + 1)
+    margins = NoiseReach.of(law, ALPHA, ancestors + 1)
     mass = np.array([law.mass(k) for k in range(-60, 61)])
     below = float(mass[: 60 - margins.above].sum())  # an ancestor measured so low that its upper bound fails
     own = float(mass[np.abs(np.arange(-60, 61)) > margins.own].sum())
@@ -74,7 +74,7 @@ def test_what_is_not_released_is_bounded_by_the_highest_measurement_beside_it() 
     assert law is not None
     highest = int(release.evidence.levels[0].highest[0])
     assert highest != NOTHING
-    margins = Margins.of(law, ALPHA, 2)
+    margins = NoiseReach.of(law, ALPHA, 2)
     assert int(release.intervals[0].absent[0]) == max(min(highest + margins.above, 60), 0)
 
 

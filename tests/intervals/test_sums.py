@@ -18,7 +18,7 @@ from scipy import stats
 import treetop as tt
 from treetop.measure.measure import NOTHING
 from treetop.release.intervals.boxes import Boxes
-from treetop.release.intervals.nodes import Interval, Margins
+from treetop.release.intervals.nodes import Interval, NoiseReach
 from treetop.release.intervals.sums import box_intervals
 
 Ints = NDArray[np.int64]
@@ -288,5 +288,5 @@ def test_twice_the_epsilon_never_widens_an_interval(epsilon: Fraction, pure: boo
         widths.append(upper - lower)
     assert (widths[1] <= widths[0]).all()
     for before, after in zip(*laws, strict=True):
-        one, other_margins = (Margins.of(law, Fraction(1, 20), 5) for law in (before, after))
+        one, other_margins = (NoiseReach.of(law, Fraction(1, 20), 5) for law in (before, after))
         assert other_margins.own <= one.own and other_margins.above <= one.above

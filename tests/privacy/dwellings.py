@@ -16,7 +16,7 @@ from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import Law
 from treetop.plan.groups.unit import Event, Form
-from treetop.repair.groups import Known
+from treetop.repair.groups import KnownTotals
 
 from .divergence import loss_of
 from .engine import KEY, Unexplained, laws_drawn_from, noise_is
@@ -68,7 +68,7 @@ def neighbours(people: People, event: Event, quantity: int) -> Iterator[People]:
             yield from (others + ((home, 1),) * size for size in range(LARGEST + 3))
 
 
-def measured(made: GroupTablePlan | RegionalPlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], Known]:
+def measured(made: GroupTablePlan | RegionalPlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], KnownTotals]:
     """What a release measures, level by level, without the noise but with its laws; and what it takes as public."""
     with laws_drawn_from() as drawn, noise_is(np.zeros(1_000, np.int64)):
         counts, known = measure_groups(made.core, sizes, Measuring(made.core.workload, KEY))

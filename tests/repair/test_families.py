@@ -13,7 +13,7 @@ from treetop.noise import Key
 from treetop.repair import Tree
 from treetop.repair.groups import (
     PARTS,
-    Known,
+    KnownTotals,
     best_by_prices,
     divide_families,
     nearest_block,
@@ -95,7 +95,7 @@ def test_all_levels_keep_both_sums(tree: Tree) -> None:
     truth = tree.sum_up(leaves).T
     numbers = truth.sum(axis=1)
     real = truth + rng.normal(0, 3, truth.shape)
-    known = Known(int(numbers[0]), numbers, np.full(tree.nodes, True))
+    known = KnownTotals(int(numbers[0]), numbers, np.full(tree.nodes, True))
     found = whole_families(tree, real, known, Key(bytes(32)), 1)
     assert found.min() >= 0 and (found.sum(axis=1) == numbers).all()
     assert (found == tree.sum_up(found[tree.inner < 0].T).T).all()
@@ -105,7 +105,7 @@ def test_all_levels_keep_both_sums(tree: Tree) -> None:
 def test_without_known_numbers_the_real_sums_are_rounded_first() -> None:
     tree = Tree.from_levels([[0, 3]])
     real = np.array([[6.0, 6.0], [1.9, 2.0], [2.1, 2.9], [2.0, 1.1]])
-    known = Known(12, np.full(4, 12), np.arange(4) == 0)
+    known = KnownTotals(12, np.full(4, 12), np.arange(4) == 0)
     found = whole_families(tree, real, known, Key(bytes(32)), 1)
     assert found.sum(axis=1).tolist() == [12, 4, 5, 3] and found[1:].sum(axis=0).tolist() == [6, 6]
 

@@ -173,7 +173,7 @@ def _theta(largest: int, margin: int, people: int | None) -> str:
         f"Edges above {largest:,} of a person are left out, and noise grows with that number: a count is within "
         f"{margin:,} of the truth after that, 19 times in 20{share}; twice the largest degree is twice the noise. "
         "Where that is little beside the number of people, a larger one loses fewer edges for it. Take it from public "
-        "knowledge, such as the degrees of a public network of the same kind (--twin), and never from the graph; or "
+        "knowledge, such as the degrees of a public network of the same kind (a twin), and never from the graph; or "
         "give several, as in largest = [10, 30, 100], and have one of them chosen privately."
     )
 

@@ -12,7 +12,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import Policies
 from treetop.plan.graphs.degrees import DegreePlan
 from treetop.plan.graphs.regional import RegionalPlan
-from treetop.plan.graphs.unit import Choice, DegreeFacts, DegreeUnit
+from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, ThetaChoice
 from treetop.plan.groups.planned import GroupTablePlan
 from treetop.plan.groups.unit import GroupTableUnit, GroupUnit
 from treetop.plan.plan import Plan
@@ -108,7 +108,7 @@ def _of_degrees(described: Described, spine: Spine) -> Plan:
     if (choice := described["degrees"].get("choice")) is None:
         return DegreePlan(**common)
     measured = None if choice["measured"] is None else tuple(choice["measured"])
-    return DegreePlan(**common, choice=Choice(tuple(choice["candidates"]), Fraction(choice["share"]), measured))
+    return DegreePlan(**common, choice=ThetaChoice(tuple(choice["candidates"]), Fraction(choice["share"]), measured))
 
 
 _KINDS: Mapping[str, Callable[[Described, Spine], Plan]] = {"groups": _of_groups, "degrees": _of_degrees}

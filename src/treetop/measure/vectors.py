@@ -21,7 +21,7 @@ from treetop.noise.gate import Charge, Gate, digest
 from treetop.plan.graphs.degrees import DegreePlan
 from treetop.plan.groups.plan import GroupPlan
 from treetop.repair import euclidean, isotonic
-from treetop.repair.groups import Known
+from treetop.repair.groups import KnownTotals
 
 Ints = NDArray[np.int64]
 
@@ -164,7 +164,7 @@ def measured_groups(
         yield Groups(measured, counts)
 
 
-def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[NDArray[np.int64], Known]:
+def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[NDArray[np.int64], KnownTotals]:
     """Return the counts of every region and size plus noise, and the public numbers of groups.
 
     Only this step reads private counts. One unit moves each level by at most the sensitivity that its noise is made
@@ -180,6 +180,6 @@ def measure_groups(plan: GroupPlan, sizes: GroupSizes, run: Measuring) -> tuple[
         measured[own] = run.noisy(level, truth[own], run.key.derive("noise").derive("level", level.index))
     spread = min(law.standard_deviation for _, law in plan.workload.measured)
     if plan.public == "regions":
-        return measured, Known(int(groups[0]), groups, np.full(len(groups), True), spread)
+        return measured, KnownTotals(int(groups[0]), groups, np.full(len(groups), True), spread)
     high = np.full(len(groups), groups[0])
-    return measured, Known(int(groups[0]), high, np.arange(len(groups)) == 0, spread)
+    return measured, KnownTotals(int(groups[0]), high, np.arange(len(groups)) == 0, spread)

@@ -31,7 +31,7 @@ from treetop.measure.questions import (
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
 from treetop.publishing.charging import Account, reading_of, report_spent_loss
-from treetop.release.zoom import Estimate, estimates
+from treetop.release.zoom import QuestionEstimate, estimates
 
 Asked = str | Sequence[str] | Mapping[str, str]
 """A query: typed text (`region=Zilina hobby=music`), a list of such conditions, or codes by attribute name."""
@@ -43,7 +43,7 @@ class Answers:
 
     answers: tuple[Answer, ...]
     """The answers, in the order of the questions."""
-    estimates: tuple[Estimate, ...] | None
+    estimates: tuple[QuestionEstimate, ...] | None
     """Estimates for the same questions from all answers about this table. They are consistent with each other and
     change when more is asked. None if there are too many answers to fit, or if the ledger is older than version 0.4."""
     reservation: Reservation | None

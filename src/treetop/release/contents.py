@@ -18,7 +18,7 @@ from treetop.ledger import Reservation
 from treetop.measure.measure import Evidence, Remainders
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.margins import MarginTable
-from treetop.release.measured import Measured
+from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import Measurements
 from treetop.release.shards import NO_MEASUREMENTS, OneShard, Shards
 from treetop.release.tree import ReleasedTree
@@ -98,11 +98,11 @@ class Contents:
         return ReleasedTree(self.spine, self.nodes, self.count, self.left)
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> KeptMeasurements:
         """The kept measurements beside the released tree."""
         if self.evidence is None:
             raise ReleaseError(NO_MEASUREMENTS)
-        return Measured(self.tree, self.evidence, self.all_measured, self.selective, self.facts)
+        return KeptMeasurements(self.tree, self.evidence, self.all_measured, self.selective, self.facts)
 
     @cached_property
     def cells(self) -> MeasuredCells | None:

@@ -17,7 +17,7 @@ from treetop.release.tree import ReleasedTree
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class KeptMeasurements:
     """The kept measurements of a release, and the released tree that they are about."""
 
     tree: ReleasedTree
@@ -42,9 +42,9 @@ class Measured:
         return Measurements.of(self.tree, self.evidence, self.down_to) if self.apart is None else self.apart
 
     @cached_property
-    def descent(self) -> Measured:
+    def descent(self) -> KeptMeasurements:
         """The source of the intervals of sums: the tree as it was measured."""
-        return self if self.apart is None else Measured(*descended(self.tree, self.apart))
+        return self if self.apart is None else KeptMeasurements(*descended(self.tree, self.apart))
 
     def named_margin(self, index: int, confidence: float) -> int | None:
         """Return the noise quantile of the measurements that named a level's nodes: its own or the last above."""

@@ -30,7 +30,7 @@ from treetop.release.intervals.boxes import Boxes, Range, condition_depths
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.intervals.sums import box_intervals
-from treetop.release.measured import Measured
+from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import FEW_NODES, Measurements
 from treetop.release.tree import LevelNodes, ReleasedTree, coarser, codes_at, meeting, spans_at
 
@@ -114,12 +114,12 @@ class Shard:
     tree: ReleasedTree
     rows: slice
     """Its nodes of the last level of the top."""
-    measured: Measured | MeasuredCells | None = None
+    measured: KeptMeasurements | MeasuredCells | None = None
 
     @property
     def evidence(self) -> Evidence:
         """The measurements of its nodes, from the top down."""
-        assert isinstance(self.measured, Measured)
+        assert isinstance(self.measured, KeptMeasurements)
         return self.measured.evidence
 
     def intervals(self, index: int, confidence: float | None) -> LevelIntervals | None:
@@ -205,7 +205,7 @@ class Shards(ABC):
         if not measured or self.evidence is None:
             return Shard(tree, rows)
         evidence = self._evidence(there, self.evidence, self.evidence_of(number, tree))
-        return Shard(tree, rows, Measured(tree, evidence, facts=self.facts))
+        return Shard(tree, rows, KeptMeasurements(tree, evidence, facts=self.facts))
 
     def _evidence(self, there: list[slice], known: Evidence, own: Sequence[tuple[Ints, Ints]]) -> Evidence:
         """Join the evidence of nodes of the top and of those below them."""
@@ -237,11 +237,11 @@ class Shards(ABC):
         return {}
 
     @cached_property
-    def measured(self) -> Measured | MeasuredCells:
+    def measured(self) -> KeptMeasurements | MeasuredCells:
         """The measurements of the top."""
         if self.evidence is None:
             raise ReleaseError(NO_MEASUREMENTS)
-        return Measured(self.top.tree, self.evidence, facts=self.facts, down_to=self.top.level)
+        return KeptMeasurements(self.top.tree, self.evidence, facts=self.facts, down_to=self.top.level)
 
     @property
     def is_measured(self) -> bool:
@@ -394,12 +394,12 @@ def level_rows(
 class OneShard(Shards):
     """A release whose levels are all in memory: one shard, which may have remainders above its leaves."""
 
-    known: Measured | MeasuredCells | None = field(default=None, kw_only=True, repr=False)
+    known: KeptMeasurements | MeasuredCells | None = field(default=None, kw_only=True, repr=False)
 
     @staticmethod
-    def of(tree: ReleasedTree, known: Measured | MeasuredCells | None, facts: PublicFacts | None) -> OneShard:
+    def of(tree: ReleasedTree, known: KeptMeasurements | MeasuredCells | None, facts: PublicFacts | None) -> OneShard:
         """Make it of its tree and the measurements."""
-        evidence = known.evidence if isinstance(known, Measured) else None
+        evidence = known.evidence if isinstance(known, KeptMeasurements) else None
         top = Top(tree.spine, len(tree.spine.levels), tree)
         return OneShard(top, np.array([0, len(tree.count)]), evidence, facts, known=known)
 
@@ -431,7 +431,7 @@ class OneShard(Shards):
         return self.known is not None
 
     @cached_property
-    def measured(self) -> Measured | MeasuredCells:
+    def measured(self) -> KeptMeasurements | MeasuredCells:
         """The measurements of all levels."""
         if self.known is None:
             raise ReleaseError(NO_MEASUREMENTS)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from treetop.measure.measure import NOTHING
 from treetop.plan.resolution import HighMeasurements, number_of_tests
-from treetop.release.measured import Measured
+from treetop.release.measured import KeptMeasurements
 
 RATE = Fraction(1, 20)
 """Of the nodes that survive at a level, the share that may be truly empty, in expectation."""
@@ -22,7 +22,7 @@ RATE = Fraction(1, 20)
 Ints = NDArray[np.int64]
 
 
-def surviving(measured: Measured, index: int, rate: Fraction = RATE) -> NDArray[np.bool_]:
+def surviving(measured: KeptMeasurements, index: int, rate: Fraction = RATE) -> NDArray[np.bool_]:
     """Return which released nodes of a level survive the test of all measured nodes of the level."""
     descent = measured.descent
     survives = _surviving(descent, index, rate)
@@ -35,7 +35,7 @@ def surviving(measured: Measured, index: int, rate: Fraction = RATE) -> NDArray[
     return np.isin(number[tested.shape[1] :], number[: tested.shape[1]])
 
 
-def _surviving(descent: Measured, index: int, rate: Fraction) -> NDArray[np.bool_]:
+def _surviving(descent: KeptMeasurements, index: int, rate: Fraction) -> NDArray[np.bool_]:
     tree, laws = descent.tree, descent.evidence.laws
     seen, level = _nearest(descent, index)
     measured = [at for at in range(1, index + 1) if laws[at] is not None]
@@ -56,7 +56,7 @@ def _surviving(descent: Measured, index: int, rate: Fraction) -> NDArray[np.bool
     return survives
 
 
-def _nearest(descent: Measured, index: int) -> tuple[Ints, Ints]:
+def _nearest(descent: KeptMeasurements, index: int) -> tuple[Ints, Ints]:
     """Return the measurement of each released node, or of its nearest ancestor with the same leaves, and its level."""
     size = len(descent.tree.at(0))
     seen, level = np.full(size, descent.root, np.int64), np.zeros(size, np.int64)

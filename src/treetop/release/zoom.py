@@ -107,7 +107,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class QuestionEstimate:
     """The estimate for one question from all answers about a table: public, at no cost."""
 
     count: int
@@ -126,7 +126,7 @@ class _Measured:
 
 def estimates(
     spine: Spine, asked: Sequence[Question], kept: Iterable[Mapping[str, Any]], scope: str, confidence: float
-) -> list[Estimate] | None:
+) -> list[QuestionEstimate] | None:
     """Fit all kept answers about a table, and return the estimate for each question; the questions are among them.
 
     `scope` identifies a table and its reader: answers about others are not mixed in. None if the answers cut the domain
@@ -152,7 +152,7 @@ def estimates(
         index = at[question.ranges]
         middle, margin = margins[index]
         low, high = math.ceil(middle - margin), math.floor(middle + margin)
-        told.append(Estimate(int(counts[index]), max(0, low), max(0, high), len(found)))
+        told.append(QuestionEstimate(int(counts[index]), max(0, low), max(0, high), len(found)))
     return told
 
 

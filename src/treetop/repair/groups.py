@@ -266,7 +266,7 @@ NEAR = 0.02
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTotals:
     """Public knowledge about the number of groups."""
 
     total: int
@@ -288,17 +288,19 @@ class Known:
         return max(0.02, NEAR * self.spread)
 
 
-def repair_direct(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
+def repair_direct(tree: Tree, y: Integers, weights: Integers, known: KnownTotals, key: Key, threads: int) -> Integers:
     """Return the nearest group sizes, by nodes and sizes, that are whole, add up and have the total."""
     return project_tree(tree, y.T, weights, known.total, key=key, threads=threads).T
 
 
-def round_direct(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
+def round_direct(tree: Tree, y: Integers, weights: Integers, known: KnownTotals, key: Key, threads: int) -> Integers:
     """Return the nearest real group sizes that add up, each rounded."""
     return _rounded(relax_tree(tree, y.T, weights, known.total, threads).T)
 
 
-def repair_cumulative(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
+def repair_cumulative(
+    tree: Tree, y: Integers, weights: Integers, known: KnownTotals, key: Key, threads: int
+) -> Integers:
     """Make each node's cumulative sizes rise from 0 to its number of groups, and then their differences add up.
 
     Not the nearest to the measurements, since the two steps are apart, but exact in each.
@@ -312,28 +314,30 @@ def repair_cumulative(tree: Tree, y: Integers, weights: Integers, known: Known, 
     return repair_direct(tree, np.diff(rising, axis=1, prepend=0), weights, known, key, threads)
 
 
-def round_cumulative(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
+def round_cumulative(
+    tree: Tree, y: Integers, weights: Integers, known: KnownTotals, key: Key, threads: int
+) -> Integers:
     """Return the differences of the nearest real cumulative sizes that add up and do not decrease, each rounded."""
     return _rounded(_real_cumulative(tree, y, weights, known, threads))
 
 
-def join_cumulative(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
+def join_cumulative(tree: Tree, y: Integers, weights: Integers, known: KnownTotals, key: Key, threads: int) -> Integers:
     """Return whole numbers nearest to the differences of the nearest real cumulative sizes, family by family."""
     return whole_families(tree, _real_cumulative(tree, y, weights, known, threads), known, key, threads)
 
 
-def join_direct(tree: Tree, y: Integers, weights: Integers, known: Known, key: Key, threads: int) -> Integers:
+def join_direct(tree: Tree, y: Integers, weights: Integers, known: KnownTotals, key: Key, threads: int) -> Integers:
     """Return whole numbers nearest to the nearest real sizes, family by family."""
     real = relax_direct(tree, y, known.numbers, weights, MOST_STEPS, known.tolerance, threads)
     return whole_families(tree, real, known, key, threads)
 
 
-def _real_cumulative(tree: Tree, y: Integers, weights: Integers, known: Known, threads: int) -> Floats:
+def _real_cumulative(tree: Tree, y: Integers, weights: Integers, known: KnownTotals, threads: int) -> Floats:
     found = relax_cumulative(tree, y, known.numbers, weights, MOST_STEPS, known.tolerance, threads)
     return np.diff(found, axis=1, prepend=0.0)
 
 
-def whole_families(tree: Tree, real: Floats, known: Known, key: Key, threads: int) -> Integers:
+def whole_families(tree: Tree, real: Floats, known: KnownTotals, key: Key, threads: int) -> Integers:
     """Return whole numbers near to real ones, from the root down: of each node's children at once, the nearest.
 
     They are not negative, sum to the node's size by size, and each child's sum to its number of groups. Where those

@@ -34,7 +34,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """Some rows of a block. Their targets can be requested repeatedly."""
 
     @property
@@ -84,14 +84,14 @@ class Candidates:
             target = np.concatenate([target, spare * (columns[there] / columns.sum())])
         return start, column, target
 
-    def within(self, piece: Rows, width: int) -> Ints:
+    def within(self, piece: RowSource, width: int) -> Ints:
         """Return the positions of a piece's candidates within the piece."""
         bounds = np.searchsorted(self.cell, [piece.first * width, (piece.first + piece.height) * width])
         return self.cell[slice(*bounds)] - piece.first * width
 
 
 def repair_streamed(
-    pieces: Sequence[Rows], rows: Ints, columns: Ints, spare: int, scale: float, each: Each
+    pieces: Sequence[RowSource], rows: Ints, columns: Ints, spare: int, scale: float, each: Each
 ) -> tuple[Ints, Ints]:
     """Return the cells that may be above zero, and their whole numbers: those that `repair_block` writes."""
     found = _open(pieces, columns, each)
@@ -112,7 +112,7 @@ def repair_streamed(
 
 
 def round_streamed(
-    pieces: Sequence[Rows], found: Candidates, fitted: Reals, rows: Ints, columns: Ints, spare: int
+    pieces: Sequence[RowSource], found: Candidates, fitted: Reals, rows: Ints, columns: Ints, spare: int
 ) -> tuple[Ints, Ints]:
     """Return cells and whole numbers near the fitted values of the candidates, with all sums exact."""
     start, column, _ = found.by_row(rows, columns, spare)
@@ -125,7 +125,7 @@ def round_streamed(
     return found.cell, whole[: len(found.cell)]
 
 
-def _open(pieces: Sequence[Rows], columns: Ints, each: Each) -> Candidates:
+def _open(pieces: Sequence[RowSource], columns: Ints, each: Each) -> Candidates:
     """Return the first candidates: every row, and every column with a sum, has one."""
     best_row, best = np.full(len(columns), NOBODY, np.int64), np.full(len(columns), -np.inf)
     cells, targets = [], []
@@ -139,7 +139,7 @@ def _open(pieces: Sequence[Rows], columns: Ints, each: Each) -> Candidates:
     return found.joined(best_row[lonely] * len(columns) + lonely, best[lonely])
 
 
-def _open_piece(asked: tuple[Rows, Ints]) -> tuple[Ints, Reals, Ints, Reals]:
+def _open_piece(asked: tuple[RowSource, Ints]) -> tuple[Ints, Reals, Ints, Reals]:
     piece, columns = asked
     best_row, best = np.full(len(columns), NOBODY, np.int64), np.full(len(columns), -np.inf)
     target, likely = piece.opened()
@@ -149,7 +149,7 @@ def _open_piece(asked: tuple[Rows, Ints]) -> tuple[Ints, Reals, Ints, Reals]:
 
 
 def _lifted(
-    pieces: Sequence[Rows], found: Candidates, columns: Ints, a: Reals, b: Reals, each: Each
+    pieces: Sequence[RowSource], found: Candidates, columns: Ints, a: Reals, b: Reals, each: Each
 ) -> tuple[Ints, Reals]:
     """Return all cells that the offsets lift above zero and that are no candidates."""
     asked = [
@@ -160,7 +160,7 @@ def _lifted(
     return np.concatenate([cell for cell, _ in parts]), np.concatenate([target for _, target in parts])
 
 
-def _lift_piece(asked: tuple[Rows, Ints, Ints, Reals, Reals]) -> tuple[Ints, Reals]:
+def _lift_piece(asked: tuple[RowSource, Ints, Ints, Reals, Reals]) -> tuple[Ints, Reals]:
     piece, known, columns, a, b = asked
     target, likely = piece.targets(), np.zeros(piece.height * len(columns), np.bool_)
     likely[known] = True
@@ -170,7 +170,7 @@ def _lift_piece(asked: tuple[Rows, Ints, Ints, Reals, Reals]) -> tuple[Ints, Rea
     return piece.first * len(columns) + cell, target[cell]
 
 
-def _joining(pieces: Sequence[Rows], found: Candidates, lacking: Ints, given: Ints) -> tuple[Ints, Reals]:
+def _joining(pieces: Sequence[RowSource], found: Candidates, lacking: Ints, given: Ints) -> tuple[Ints, Reals]:
     """Return cells that join columns with too much to those with too little, in rows that can give something."""
     width = len(lacking)
     left, best_row, best = lacking.copy(), np.full(width, NOBODY, np.int64), np.full(width, -np.inf)

@@ -26,7 +26,7 @@ FLOWS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class MapLayer:
     """One level of the map."""
 
     content: dict[str, Any]
@@ -67,7 +67,7 @@ class _Gazetteer:
         return _Gazetteer(list(known), rings, numbers)
 
 
-def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> Layer:
+def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> MapLayer:
     """Return one level: flows between two attributes, or the counts of one."""
     spots = {name: atlas.spots(name, depths[name]) for name in attributes}
     gazetteer = _Gazetteer.of(spots)
@@ -107,7 +107,9 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     if len(ends) == 1:
         content["count"] = _sums(ends[0], count, size)
     weight = sum(np.bincount(end, count, size) for end in ends)
-    return Layer(content, len(count), tuple(sorted(missing)), _extent(atlas, gazetteer), np.asarray(weight, np.float64))
+    return MapLayer(
+        content, len(count), tuple(sorted(missing)), _extent(atlas, gazetteer), np.asarray(weight, np.float64)
+    )
 
 
 def _counts(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa.Table:

@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PageRows:
     """The part of a table that is on the page."""
 
     content: dict[str, Any]
@@ -60,7 +60,7 @@ class Rows:
     """Rows on the page with a number outside its range."""
 
 
-def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
+def rows_of(release: Selection, depths: Depths, table: pa.Table) -> PageRows:
     """Choose the rows to show of a table that has a row per combination above zero."""
     names, trees = attributes_of(release), trees_of(release)
     nodes = np.stack([_nodes(table[name], trees[name].codes[depths[name]]) for name in names])
@@ -82,7 +82,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table) -> Rows:
     ranges = "lower" in table.column_names
     for end in ("lower", "upper"):
         content[end] = table[end].to_numpy()[order].tolist() if ranges else None
-    return Rows(
+    return PageRows(
         content,
         number=len(count),
         total=int(count.sum()),
@@ -160,7 +160,7 @@ class MainPage:
 
     release: Selection
     depths: Depths
-    rows: Rows
+    rows: PageRows
     language: Language
 
     def render(self, downloads: Sequence[tuple[str, str]], *, has_map: bool, guarded: bool, credit: str | None) -> str:

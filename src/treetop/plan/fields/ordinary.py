@@ -353,7 +353,7 @@ FIELDS = (
     _loss("noise", choice(LAWS), "The law of noise; `\"discrete Laplace\"` where the loss is pure and `\"discrete "
           "Gaussian\"` where it is not, when left out", since="0.4"),
     _loss("large_delta", FLAG, "`true`: a `delta` of one in the number of units, or more, is meant. Without it, such a "
-          "plan or release is refused where that number is public. It holds for `ask --delta` too; `ask` is not "
+          "plan or release is refused where that number is public. It holds for `treetop ask` too, which is not "
           "refused because of an exact total, which it does not publish", default=False, since="0.3"),
 
     _repair("method", choice(TOP_DOWN), 'Instead of `prefer`, the repair itself: `"chebyshev"` or `"euclidean"`',

@@ -448,9 +448,9 @@ def plan_text(path: str | Path) -> str:
         if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", str(path)):
             raise PlanFileError(
                 f"{path}: no such file. It looks like the address of a table: `treetop inspect` drafts a plan file "
-                "from that, with --out plan.toml"
+                "from that"
             ) from None
-        raise PlanFileError(f"{path}: no such file; `treetop inspect TABLE --out {path}` drafts one") from None
+        raise PlanFileError(f"{path}: no such file; `treetop inspect` drafts one from a table") from None
     except UnicodeDecodeError as problem:
         raise PlanFileError(f"{path}: byte {problem.start} is not UTF-8: save the plan file as UTF-8 text") from problem
     except (OSError, ValueError) as problem:

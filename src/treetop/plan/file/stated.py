@@ -139,7 +139,7 @@ class PlanFile:
         if self.graph is not None:
             if query is not None:
                 raise PlanError(
-                    "a query is given, but the tables of a graph are read as they are: leave --query out, and make "
+                    "a query is given, but the tables of a graph are read as they are: leave `query` out, and make "
                     "a view or a file of what is to be read"
                 )
             return self.graph.table(location)

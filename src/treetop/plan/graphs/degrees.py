@@ -14,7 +14,16 @@ from treetop.domain.unit import Policies
 from treetop.errors import LossError, PlanError
 from treetop.noise import Law
 from treetop.plan.fields import DEGREES, decided
-from treetop.plan.graphs.unit import HELD, Choice, Degree, DegreeFacts, DegreeUnit, Form, degree_sensitivity, name_of
+from treetop.plan.graphs.unit import (
+    HELD,
+    Degree,
+    DegreeFacts,
+    DegreeUnit,
+    Form,
+    ThetaChoice,
+    degree_sensitivity,
+    name_of,
+)
 from treetop.plan.groups.planned import spine_of_numbers
 from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE, Measured, Part, Workload
@@ -93,7 +102,7 @@ class DegreePlan(DegreeCounts):
     [('total', 1), ('degree', 10)]
     """
 
-    choice: Choice | None = None
+    choice: ThetaChoice | None = None
     """How theta is chosen among candidates; None if it is fixed. Until then the largest candidate is used: no other
     needs as much noise."""
 
@@ -109,7 +118,7 @@ class DegreePlan(DegreeCounts):
             return self
         return self._with(self.choice, theta)
 
-    def _with(self, choice: Choice, theta: int) -> DegreePlan:
+    def _with(self, choice: ThetaChoice, theta: int) -> DegreePlan:
         own = self.degrees
         unit = DegreeUnit(own.graph, own.neighbours, own.form, theta, own.entity, own.population)
         told = degree_fields(unit, self.loss, None, title=self.title, confidence=self.confidence, choice=choice)
@@ -269,7 +278,7 @@ Zero-concentrated differential privacy with rho 1; Gaussian noise.
     return DegreePlan(**degree_fields(unit, loss, None, title=title, confidence=confidence, choice=choice))
 
 
-def choice_of(relation: str, largest: int | Sequence[int], choosing: Number | None) -> Choice | None:
+def choice_of(relation: str, largest: int | Sequence[int], choosing: Number | None) -> ThetaChoice | None:
     """Return the choice among several candidates for the largest degree; None for a single number."""
     if not isinstance(largest, list | tuple):
         if choosing is not None:
@@ -282,7 +291,7 @@ def choice_of(relation: str, largest: int | Sequence[int], choosing: Number | No
             f'largest is {list(largest)}: it is chosen under "node" only, where edges above it are left out; under '
             f'"{relation}" give one number, from public knowledge'
         )
-    return Choice.of(largest, choosing)
+    return ThetaChoice.of(largest, choosing)
 
 
 def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place: str = "", **more: Any) -> Any:
@@ -300,7 +309,7 @@ def degree_fields(unit: DegreeUnit, loss: Loss, regions: Hierarchy | None, place
 def refuse() -> NoReturn:
     """Refuse operations that need counts measured from the top down."""
     raise PlanError(
-        'this plan is for degrees, which are measured all at once: `treetop plan` (under "node" also with --twin, for '
+        'this plan is for degrees, which are measured all at once: `treetop plan` (under "node" also with `twin`, for '
         "advice on the largest degree) and `treetop release` take it, and its release `treetop check`, `treetop query` "
         "and `treetop export`. For anything else, count nodes or edges (counts under [graph])"
     )

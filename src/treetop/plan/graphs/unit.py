@@ -123,7 +123,7 @@ def theta_of(name: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ThetaChoice:
     """The choice of theta: its candidates, its share of the loss, and the measurements once it is made."""
 
     candidates: tuple[int, ...]
@@ -134,11 +134,11 @@ class Choice:
     """Noisy number of people who reach each candidate; None before it is measured."""
 
     @staticmethod
-    def of(candidates: Sequence[int], share: Number | None = None) -> Choice:
+    def of(candidates: Sequence[int], share: Number | None = None) -> ThetaChoice:
         """Return a choice that is not made yet.
 
-        >>> Choice.of([100, 10, 30])
-        Choice(candidates=(10, 30, 100), share=Fraction(1, 5), measured=None)
+        >>> ThetaChoice.of([100, 10, 30])
+        ThetaChoice(candidates=(10, 30, 100), share=Fraction(1, 5), measured=None)
         """
         if not all(whole(one) is not None for one in candidates):
             raise PlanError(f"largest is {list(candidates)}: candidates are whole numbers, from 1 to a million")
@@ -151,7 +151,7 @@ class Choice:
         part = SHARE if share is None else positive(share, "The share of the choice (choosing)")
         if part >= 1:
             raise PlanError(f"choosing is {share}: the choice takes a part of the loss, less than 1, such as 0.2")
-        return Choice(listed, part)
+        return ThetaChoice(listed, part)
 
     @property
     def share_of_each(self) -> Fraction:
@@ -166,7 +166,7 @@ class Choice:
     def best(self, noise: Sequence[int], measured: Sequence[int]) -> int:
         """Return the candidate that the rule selects, given the noise of a release with each and the measurements.
 
-        >>> Choice.of([10, 30, 100]).best([20, 60, 200], [900, 80, -50])
+        >>> ThetaChoice.of([10, 30, 100]).best([20, 60, 200], [900, 80, -50])
         30
         """
         cost = [max(0, people) + width for people, width in zip(measured, noise, strict=True)]

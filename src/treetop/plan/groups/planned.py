@@ -253,8 +253,8 @@ def refuse() -> NoReturn:
     """Refuse operations that need counts measured from the top down."""
     raise PlanError(
         "this plan is for group sizes, whose levels are measured together and repaired at once; this is about counts "
-        "of records that are measured from the top down. `treetop plan`, with --target, --epsilon-grid, --twin or "
-        "--prior too, and release, check, query, compare and export take it"
+        "of records that are measured from the top down. `treetop plan`, with `target`, `epsilon_grid`, `twin` or "
+        "`prior` too, and release, check, query, compare and export take it"
     )
 
 

@@ -98,7 +98,7 @@ class LevelIntervals:
 
 
 @dataclass(frozen=True)
-class Margins:
+class NoiseReach:
     """How far measurements of one law are trusted."""
 
     own: int
@@ -107,12 +107,12 @@ class Margins:
     """Upwards from that of an ancestor, retained or not."""
 
     @staticmethod
-    def of(law: Law | None, risk: Fraction, measured_levels: int) -> Margins:
+    def of(law: Law | None, risk: Fraction, measured_levels: int) -> NoiseReach:
         """Divide a risk: most to the measurement itself, the rest evenly to those on the way to it."""
         if law is None:
-            return Margins(0, 0)
+            return NoiseReach(0, 0)
         above = (1 - OWN) * risk / max(measured_levels, 1)
-        return Margins(law.margin(OWN * risk), sum_margin(law, 1, above))
+        return NoiseReach(law.margin(OWN * risk), sum_margin(law, 1, above))
 
 
 def risk_of(confidence: float) -> Fraction:
@@ -131,7 +131,7 @@ def node_intervals(
     """
     risk = risk_of(confidence)
     levels = sum(law is not None for law in evidence.laws)
-    margins = [Margins.of(law, risk, levels) for law in evidence.laws]
+    margins = [NoiseReach.of(law, risk, levels) for law in evidence.laws]
     total = tree.total
     measured = np.full(1 if total > 0 else 0, total if evidence.total is None else evidence.total, np.int64)
     # What no descendant can exceed: the least of the upper bounds on the way.
@@ -158,7 +158,7 @@ def node_intervals(
     return tuple(_of_named(tree, evidence, risk, found)) if selective else tuple(found)
 
 
-def _absent(highest: Ints, margin: Margins, ceiling: Ints, denied: NDArray[np.bool_]) -> Ints:
+def _absent(highest: Ints, margin: NoiseReach, ceiling: Ints, denied: NDArray[np.bool_]) -> Ints:
     """Return the upper bound of every node that is not retained right below each node; 0 if there is none."""
     none = highest == NOTHING
     measured = np.where(none, 0, np.clip(np.where(none, 0, highest) + margin.above, 0, ceiling))

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from treetop.measure.measure import NOTHING
 from treetop.noise import Law
 from treetop.release.intervals.nodes import risk_of
-from treetop.release.measured import Measured
+from treetop.release.measured import KeptMeasurements
 
 Ints = NDArray[np.int64]
 
 
-def remainder_intervals(seen: Measured, confidence: float) -> tuple[Ints, Ints]:
+def remainder_intervals(seen: KeptMeasurements, confidence: float) -> tuple[Ints, Ints]:
     """Return the lower and upper bounds of a release's remainders, in their order."""
     evidence, tree, left = seen.evidence, seen.tree, seen.tree.left
     if left is None:

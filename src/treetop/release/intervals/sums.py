@@ -40,7 +40,7 @@ from treetop.noise import Law
 from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import OWN, risk_of
-from treetop.release.measured import Measured
+from treetop.release.measured import KeptMeasurements
 
 if TYPE_CHECKING:
     from treetop.release.shards import Shards
@@ -106,7 +106,7 @@ class _Front:
 
 
 def box_intervals(
-    released: Measured, boxes: Boxes, confidence: float, shards: Shards | None = None
+    released: KeptMeasurements, boxes: Boxes, confidence: float, shards: Shards | None = None
 ) -> tuple[Ints, Ints]:
     """Return the lower and upper bounds of the true counts of boxes.
 
@@ -128,7 +128,7 @@ def box_intervals(
             if not walk.goes_on(rows):
                 continue
             measured = shards.shard(number).measured
-            assert isinstance(measured, Measured)
+            assert isinstance(measured, KeptMeasurements)
             below = _Walk.below(measured, walk, rows, level)
             nothing = [sum_of + met for sum_of, met in zip(nothing, below.met, strict=True)]
             single.append(below.single_bounds(confidence, level))
@@ -157,7 +157,7 @@ def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:
 class _Walk:
     """The way down to the boxes, with the nodes that they meet at every level."""
 
-    def __init__(self, seen: Measured, boxes: Boxes, down_to: int | None = None) -> None:
+    def __init__(self, seen: KeptMeasurements, boxes: Boxes, down_to: int | None = None) -> None:
         self._seen, self._boxes = seen, boxes
         self.last_node, self.last_level = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
         root = np.array([seen.root])
@@ -171,7 +171,7 @@ class _Walk:
             self._descend(index)
 
     @staticmethod
-    def below(seen: Measured, above: _Walk, rows: slice, level: int) -> _Walk:
+    def below(seen: KeptMeasurements, above: _Walk, rows: slice, level: int) -> _Walk:
         """Go on from some nodes of a level, which are those of a part, down to the boxes."""
         walk: _Walk = object.__new__(_Walk)
         walk._seen, walk._boxes, walk._group = seen, above._boxes, above._group
