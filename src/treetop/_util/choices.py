@@ -1,4 +1,4 @@
-"""The nearest of the names that there are: the suggestion in a message if one is not known."""
+"""Registries of named choices, and the nearest name for a message if one is not known."""
 
 from __future__ import annotations
 

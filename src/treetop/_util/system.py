@@ -1,4 +1,4 @@
-"""How much memory there is: work that cannot fit into memory is refused before anything is spent."""
+"""Memory limits, work on several threads, and progress of long work."""
 
 from __future__ import annotations
 

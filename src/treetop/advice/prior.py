@@ -1,4 +1,4 @@
-"""A guard: planning takes public tables only, and refuses the private one when it is handed over by mistake.
+"""Priors: public counts by level for planning; the private table is refused as one.
 
 A split that depends on the private counts makes the noise depend on them. Then no finite epsilon holds, whether or not
 the split is published: with scales 1/e and 1/e′ on neighbouring tables the ratio of two Laplace densities,

@@ -1,4 +1,4 @@
-"""The kinds of plans, each with what it states: the one place that tells them apart."""
+"""The statements of each kind of plan, by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting many rows, by all cores at once: they are put into ranges of their paths, and each is counted by itself."""
+"""Count rows by leaf on all cores, and keep at most a capped number of records of each unit."""
 
 from __future__ import annotations
 

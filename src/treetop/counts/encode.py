@@ -1,4 +1,4 @@
-"""The count column of a table: whole numbers, however they are stored, and every fault named with its row."""
+"""Encode rows as leaves of the domain, with whole counts; every faulty value is named with its row."""
 
 from __future__ import annotations
 

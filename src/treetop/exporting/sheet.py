@@ -1,4 +1,4 @@
-"""The files of an export: rows that are made as they are written, or a text."""
+"""The files of an export: workbooks and texts, written row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prefix codes: digits of one length that begin with the codes of coarser levels."""
+"""Describe the columns of a table: codes, counts, identifiers, dates, numbers, and codes with coarser prefixes."""
 
 from __future__ import annotations
 

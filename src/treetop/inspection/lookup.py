@@ -1,4 +1,4 @@
-"""Columns that nest: each value of a finer column stands under one value of a coarser one."""
+"""Match columns with public hierarchy files, and find columns whose values nest in those of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a sheet of a workbook (Excel, OpenDocument): cells become text, as they would stand in a CSV file.
+"""Workbooks (Excel, OpenDocument) and Parquet files, in batches. Cells become text, as in a CSV file.
 
 A sheet ends with its last cell that is filled. So a record in which everything was emptied is not there if it was the
 last, and the total of a sheet is never told exactly.

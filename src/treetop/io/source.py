@@ -1,4 +1,4 @@
-"""The files that a path, a folder or a pattern stands for, each once."""
+"""Sources: files or databases with their reading options, preparation rules, and the formats that read them."""
 
 from __future__ import annotations
 

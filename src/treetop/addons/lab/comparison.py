@@ -1,4 +1,4 @@
-"""The most memory that a piece of work takes, if the system can report it: on Linux."""
+"""Run a mechanism on a table with known truth: its errors, time and memory, as a table and a summary."""
 
 from __future__ import annotations
 

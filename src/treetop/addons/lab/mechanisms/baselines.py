@@ -1,4 +1,4 @@
-"""Noise on every public leaf and nothing else: the paper's VanillaGauss, and the same without negative counts."""
+"""Baselines: noise on leaves alone, least squares over levels, stability histograms, and what offices do today."""
 
 from __future__ import annotations
 
