@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from click.testing import CliRunner, Result
 from treetop import Ledger
 from treetop.cli.ledger import command
 from treetop.errors import LedgerError, LossError, TreetopError
-from treetop.ledger import OldCopy, OtherUnit
+from treetop.ledger import OldCopy
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64
@@ -199,32 +198,3 @@ def test_a_ledger_on_a_network_disk_is_told(tmp_path: Path, kind: str, monkeypat
     told = treetop_ledger("create", tmp_path / "far away" / "l", "--rho", "1").output
     assert f"is on a network disk ({kind}): locks may not hold there" in told
     assert "network disk" not in treetop_ledger("create", tmp_path / "l", "--rho", "1").output
-
-
-OLD = Path(__file__).with_name("version-0.2.0.ledger")
-
-
-def test_a_ledger_of_version_0_2_0_opens_and_goes_on(tmp_path: Path) -> None:
-    shutil.copy(OLD, tmp_path / "l")
-    ledger = Ledger.open(tmp_path / "l")
-    assert ledger.any_dataset  # as it was made: any name begins a data set
-    assert [(one.dataset, one.spent) for one in ledger.balances()] == [
-        ("trips", Fraction(1, 100)),
-        ("census", Fraction(1, 200)),
-    ]
-    with pytest.raises(OtherUnit):  # it did not say whether the limit was enforced, or what neighbours agreed on
-        ledger.reserve("trips", Fraction(1, 200), "zcdp", UNIT, "Commuting", PLAN)
-    unit = ledger.balance("trips").unit or ""
-    ledger.reserve("trips", Fraction(1, 200), "zcdp", unit, "Commuting", PLAN).complete("b" * 64)
-    ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)
-    assert [entry.state for entry in Ledger.open(tmp_path / "l").entries("trips")] == ["complete", "complete"]
-    assert "by its name" in treetop_ledger("show", tmp_path / "l").output
-
-
-def test_a_ledger_of_version_0_2_0_with_named_data_sets_takes_no_other_until_it_is_added(tmp_path: Path) -> None:
-    shutil.copy(OLD.with_name("version-0.2.0-named.ledger"), tmp_path / "l")
-    ledger = Ledger.open(tmp_path / "l")
-    with pytest.raises(LedgerError, match="only: trips, census"):
-        ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)
-    ledger.add("schools")
-    ledger.reserve("schools", Fraction(1, 100), "zcdp", UNIT, "Schools", PLAN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +27,6 @@ STATED = Loss(epsilon=1, delta=1e-8)
 BUDGET = rho_from_epsilon(1, 1e-8)
 PLACE = tt.Hierarchy.from_prefixes(["A1", "A2", "B1", "B2"], widths=[1], levels=["state", "town"])
 SPINE = tt.Spine(["place.state", "place.town"], {"place": PLACE})
-OLD = Path(__file__).parent / "version-0.2.0.ledger"
 
 
 def make(folder: Path, loss: Loss = STATED) -> Ledger:
@@ -131,25 +129,19 @@ def test_a_budget_of_pure_epsilon_takes_no_gaussian_noise(tmp_path: Path) -> Non
         charge(make(tmp_path, Loss(epsilon=1)), BUDGET / 10)
 
 
-def test_an_old_ledger_is_read_and_its_entries_count_at_their_rho(tmp_path: Path) -> None:
-    path = tmp_path / "old.ledger"
-    shutil.copyfile(OLD, path)
-    ledger = Ledger.open(path)
-    before = {balance.dataset: balance for balance in ledger.balances()}
-    assert before
-    for balance in before.values():
-        assert all(entry.cells is None for entry in balance.entries)
-        assert balance.spending.gaussian == 0
-        assert balance.spending.other == balance.spent
-        assert balance.remaining == balance.budget - balance.spent
+def test_entries_whose_noise_is_not_known_count_at_their_rho(tmp_path: Path) -> None:
+    ledger = make(tmp_path)
+    charge(ledger, Fraction(1, 100), known=False)
+    (before,) = ledger.balances()
+    assert [entry.cells for entry in before.entries] == [None]
+    assert before.spending.gaussian == 0 and before.spending.other == before.spent
+    assert before.remaining == before.budget - before.spent
     # A release whose noise is known may cost more than rho leaves beside them, and one of which it is not may not.
-    name, left = next((name, balance.remaining) for name, balance in before.items() if balance.entries)
-    more = left * Fraction(115, 100)
-    unit = before[name].unit or UNIT
+    more = before.remaining * Fraction(115, 100)
     with pytest.raises(Overspent):
-        ledger.reserve(name, more, "zcdp", unit, "Trips", PLAN)
-    ledger.reserve(name, more, "zcdp", unit, "Trips", PLAN, cells(more))
-    (after,) = ledger.balances(name)
+        charge(ledger, more, known=False)
+    charge(ledger, more)
+    (after,) = ledger.balances()
     assert after.epsilon is not None and after.epsilon <= 1 < epsilon_from_rho(after.spent, 1e-8)
 
 

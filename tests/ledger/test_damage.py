@@ -106,9 +106,10 @@ def test_another_programs_database_is_not_a_ledger(tmp_path: Path) -> None:
         Ledger.open(tmp_path / "other.db")
 
 
-def test_a_ledger_of_a_later_version_asks_for_a_newer_treetop(ledger: Ledger) -> None:
-    edit(ledger, "PRAGMA user_version = 3")
-    with pytest.raises(LedgerError, match="or a newer one"):
+@pytest.mark.parametrize(("version", "which"), [(1, "Treetop 0.3"), (2, "Treetop 0.3"), (4, "a newer Treetop")])
+def test_a_ledger_of_another_version_names_the_treetop_that_reads_it(ledger: Ledger, version: int, which: str) -> None:
+    edit(ledger, f"PRAGMA user_version = {version}")
+    with pytest.raises(LedgerError, match=f"of version {version}, .* reads version 3 only. Use {which}"):
         Ledger.open(ledger.path)
 
 
@@ -193,7 +194,7 @@ def test_a_whole_ledger_that_was_put_in_wal_mode_still_works(ledger: Ledger) -> 
 def test_the_file_says_whose_it_is(ledger: Ledger) -> None:
     header = ledger.path.read_bytes()[:100]
     assert header[68:72] == b"TREE"
-    assert header[60:64] == (2).to_bytes(4, "big")
+    assert header[60:64] == (3).to_bytes(4, "big")
 
 
 def test_a_ledger_that_cannot_be_written_can_be_shown_but_not_charged(open_folder: Path) -> None:

@@ -153,8 +153,7 @@ class Ledger:
             }
             budget = Budget(Loss(**stated), Fraction(first["budget"]))
             datasets = tuple(first["datasets"])
-            # Version 0.2.0 took any name where none was declared, and such a ledger still does.
-            ledger = cls(log, first["time"], budget, datasets, bool(first.get("any_dataset", not datasets)))
+            ledger = cls(log, first["time"], budget, datasets, bool(first["any_dataset"]))
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
             raise LedgerError(f"{log.path}: does not begin as a ledger does ({problem!r})") from problem
         ledger._balances(records)

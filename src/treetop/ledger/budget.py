@@ -70,7 +70,7 @@ def written(cells: Cells | None) -> dict[str, Any]:
 
 
 def read(record: Mapping[str, Any]) -> Cells | None:
-    """Return the cells of a record; None where it has none, as in versions before 0.4."""
+    """Return the cells of a record; None if the noise of its release is not known."""
     if "cells" not in record:
         return None
     cells = tuple((Fraction(variance), int(number)) for variance, number in record["cells"])

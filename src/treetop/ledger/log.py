@@ -20,9 +20,8 @@ from treetop.errors import LedgerError, Refusal
 
 APPLICATION_ID = 0x54524545
 """SQLite's mark of whose file it is: "TREE"."""
-SCHEMA_VERSION = 2
-"""Version of new files; a program that knows only version 1 would take any name for a data set."""
-READABLE = (1, 2)
+SCHEMA_VERSION = 3
+"""Version of the file. Units of earlier versions did not name the conditions of their guarantee."""
 
 Content: TypeAlias = dict[str, Any]
 
@@ -132,10 +131,11 @@ class Log:
                 "name the right file, or make a ledger with `treetop ledger create`"
             )
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in READABLE:
+        if version != SCHEMA_VERSION:
+            which = "Treetop 0.3" if version < SCHEMA_VERSION else "a newer Treetop"
             raise LedgerError(
-                f"{self.path}: is a ledger of version {version}, and this Treetop reads versions "
-                f"{READABLE[0]} to {READABLE[-1]}; use the Treetop that wrote it, or a newer one"
+                f"{self.path}: is a ledger of version {version}, and this Treetop reads version {SCHEMA_VERSION} only. "
+                f"Use {which}"
             )
         finding = _finding(connection)
         if isinstance(finding, str):
