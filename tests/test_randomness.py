@@ -15,7 +15,7 @@ FRESH = {"secrets", "random", "uuid", "urandom", "getrandom", "default_rng", "fr
 """Modules and names that give other values in each process."""
 
 ALLOWED = {
-    "card/schema.py": "the name of a release",
+    "card/run_info.py": "the name of a release",
     "cli/terminal.py": "a mark that no text can hold",
     "addons/lab/compare.py": "the key of the noise of a comparison, which is not published",
     "addons/clusters/dask.py": "the name of a run",

@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ledger create x --epsilon a", "invalid value for '--epsilon': 'a' is not a positive number; write one such "
                                         "as 0.5, 1e-8 or 1/3 (see treetop ledger create --help)"),
         ("relase plan.toml", "no such command 'relase' (did you mean 'release'?) (see treetop --help)"),
-        ("plan no.toml", "no.toml: no such file; `treetop inspect TABLE --out no.toml` drafts one"),
+        ("plan no.toml", "no.toml: no such file; `treetop inspect` drafts one from a table"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_the_call_is_told_like_any_other(capsys: Captured, call: str, message: str) -> None:

@@ -98,7 +98,7 @@ def test_the_card_of_a_release_says_which_rows_were_kept(tmp_path: Path) -> None
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=1e6))
     release = tt.make_release(plan, Source(source, keep={"year": "2008"}), tt.RunOptions(testing_key=bytes(32)))
     assert release.card["data"]["keep"] == {"year": ["2008"]}
-    assert "The data set is the rows with year '2008'" in release.card["data"]["kept"]
+    assert "The data set is the rows with year '2008'" in in_words(release.card["data"]["kept"])
     # A change that takes a trip out of the rows that are kept is covered: the total is measured.
     assert not any("is not covered" in caveat for caveat in in_words(release.card["caveats"]))
     assert release.total == 3 and release.card["levels"][0]["measured"]

@@ -14,6 +14,7 @@ import pytest
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import Graph, Policies
+from treetop.card import in_words
 from treetop.counts.graph_reader import Cleaning, Nodes
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
@@ -294,7 +295,7 @@ def test_a_release_of_edges_made_in_python_names_its_relation(tmp_path: Path) ->
     release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=COLUMNS, testing_key=KEY))
     told = release.card["graph"]
     assert (told["relation"], told["directed"]) == ("user-out", True) and "degree_bound" not in told
-    assert any('The neighbour relation is "user-out"' in sentence for sentence in told["sentences"])
+    assert any('The neighbour relation is "user-out"' in sentence for sentence in in_words(told["sentences"]))
     assert release.card["plan"]["graph"]["relation"] == "user-out"
     assert plan.digest != tt.Plan(SPINE, unit_of("user-out", "add-remove", contributions=2), tt.Loss(rho=1)).digest
 

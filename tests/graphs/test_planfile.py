@@ -13,6 +13,7 @@ import pytest
 
 import treetop as tt
 from treetop import read_plan
+from treetop.card import in_words
 from treetop.card.html import render
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError, TreetopError
@@ -111,7 +112,7 @@ def test_a_shipped_plan_is_released_and_checked(here: Path, name: str, capsys: p
     main(["release", f"{name}.toml", "--out", "out", "--json"])
     told = json.loads(capsys.readouterr().out)
     card = json.loads(Path("out/card.json").read_text(encoding="utf-8"))
-    said = [card["description"], *card.get("graph", {}).get("sentences", ())]
+    said = [card["description"], *in_words(card.get("graph", {}).get("sentences", []))]
     assert told["graph"] and all(any(sentence in one for one in said) for sentence in told["graph"])
     assert 'neighbour relation is "' not in card["description"]
     main(["check", "out"])
@@ -164,7 +165,10 @@ def forged(changes: Callable[[dict[str, Any], str], str]) -> str:
     card["plan_sha256"] = hashlib.sha256(json.dumps(card["plan"], sort_keys=True).encode()).hexdigest()
     text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
     (folder / "card.json").write_text(text, encoding="utf-8")
-    page = render(card, hashlib.sha256(text.encode()).hexdigest())
+    try:
+        page = render(card, hashlib.sha256(text.encode()).hexdigest())
+    except TreetopError:  # no page can be made of such a card: the forger keeps the old one
+        page = (folder / "card.html").read_text(encoding="utf-8")
     (folder / "card.html").write_text(page, encoding="utf-8")
     return "\n".join(finding for verdict in tt.check(folder) for finding in verdict.findings)
 

@@ -29,7 +29,7 @@ class Report:
     >>> print(report)
     counts  public nodes  average count  noise (sd)  mostly noise
     ──────  ────────────  ─────────────  ──────────  ────────────
-    town              40             75        3.16
+    town              40             75        3.12
     >>> report.table.column_names
     ['name', 'counts', 'nodes', 'average', 'noise', 'mostly_noise']
     """
