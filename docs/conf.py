@@ -17,7 +17,7 @@ author = "The Treetop authors"
 release = VERSION
 html_title = f"Treetop {release}"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 root_doc = "index"
 default_role = "literal"
 

@@ -67,8 +67,8 @@ def among(
 
 def _pairs(plan: tt.Plan, table: Table, name: str) -> Pairs:
     made = release(plan, table, key(name))
-    # By a card of the first edition of resolution, intervals are plain.
-    plain = replace(made, card={"plan": {"resolve": {}}})
+    plain = replace(made)
+    vars(plain)["measured"] = replace(made.measured, selective=False)  # intervals that ignore how nodes were chosen
     rows = zip(*(measure_coverage(one, table.truth, CONFIDENCE) for one in (plain, made)), strict=True)
     return tuple((one.all_sizes.positives, other.all_sizes.positives) for one, other in rows)
 

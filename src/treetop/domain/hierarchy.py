@@ -260,7 +260,7 @@ class Hierarchy:
     codes: tuple[pa.StringArray, ...] = field(repr=False)
     """The codes of each level, by node number."""
     first: tuple[NDArray[np.int64], ...] = field(repr=False)
-    """`first[k][i] : first[k][i + 1]` are the nodes of level k under node i of the level above (level 0: the root)."""
+    """From `first[k][i]` to before `first[k][i + 1]` are the nodes of level k under node i of the level above."""
     names: Mapping[str, pa.StringArray] = field(default_factory=lambda: FrozenMap({}), repr=False)
     """By level, the names of nodes by node number; null for nodes without one."""
     listed: tuple[NDArray[np.int64] | None, ...] = field(default=(), repr=False)

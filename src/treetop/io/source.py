@@ -415,8 +415,8 @@ class Source:
     """For fixed-width text, where each field stands: its first and last character, counted from 1, as in
     `{"home": [8, 13]}`, or several such pieces, which are joined."""
     keep: Mapping[str, str | Sequence[str]] | None = None
-    """The values of some columns that a row must have to be in the table at all, as in `{"year": "2008"}`. Decide them
-    without looking at private data: the table is then the rows that are kept, and the others are no part of it."""
+    """The values of some columns that a row must have to be in the table at all, as in `dict(year="2008")`. Decide them
+    without looking at private data. Other rows are no part of the table."""
     header: bool | None = None
     """Whether the first line of a CSV file holds the names of its columns. None is yes, and a name that is a code of a
     hierarchy, a number or a date is refused; True vouches for it, False says that every line is a row."""
@@ -428,8 +428,8 @@ class Source:
     prepare: Prepare | None = None
     """Cleaning of text columns before they are read as codes; None for nothing."""
     drop: Mapping[str, str | Sequence[str]] | None = None
-    """The values of some columns that leave a row out, as in `{"status": "test"}`: the opposite of `keep`, and decided
-    as that is. A row of which the value is missing stays."""
+    """The values of some columns that leave a row out, as in `dict(status="test")`. It is the opposite of `keep`, and
+    decided likewise. A row without a value stays."""
     sheet: str | None = None
     """For a workbook of Excel: the name of the sheet; it may be left out where there is only one."""
     option_prefix: str = ""
