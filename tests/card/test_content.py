@@ -13,6 +13,7 @@ import treetop as tt
 from treetop._util.numbers import plain
 from treetop.card import RunInfo, describe_release, in_words
 from treetop.card.losses import loss_summary
+from treetop.errors import ReleaseError
 from treetop.privacy import epsilon_from_rho
 
 
@@ -179,3 +180,15 @@ def test_a_unit_has_its_article() -> None:
     plan = tt.Plan(spine, tt.Unit("employee", neighbours="replace"), tt.Loss(epsilon=1))
     caveats = json.dumps(card_of(plan)["caveats"])
     assert "whether an employee is in the data" in caveats and " a employee" not in caveats
+
+
+def test_a_sentence_with_values_that_it_cannot_have_is_one_error() -> None:
+    nested: dict[str, Any] = {"id": "caveat.others"}
+    for _ in range(400):  # as deep as a card that json can still read
+        nested = {"id": "paragraph", "with": {"sentences": [nested]}}
+    with pytest.raises(ReleaseError, match="nested too deeply"):
+        in_words(nested)
+    policies = {"self_loops": "error", "repeated": "error", "unknown": "error"}
+    graph = {"relation": "node", "directed": True, **policies}
+    with pytest.raises(ReleaseError, match=r"'graph\.edges' cannot be said with .*degree bound"):
+        in_words({"id": "graph.edges", "with": {"graph": graph, "number": 0}})

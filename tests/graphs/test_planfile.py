@@ -16,7 +16,7 @@ from treetop import read_plan
 from treetop.card import in_words
 from treetop.card.html import render
 from treetop.cli import main
-from treetop.errors import IncompletePlan, PlanFileError, TreetopError
+from treetop.errors import IncompletePlan, PlanFileError, ReleaseError, TreetopError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
 
@@ -167,7 +167,7 @@ def forged(changes: Callable[[dict[str, Any], str], str]) -> str:
     (folder / "card.json").write_text(text, encoding="utf-8")
     try:
         page = render(card, hashlib.sha256(text.encode()).hexdigest())
-    except TreetopError:  # no page can be made of such a card: the forger keeps the old one
+    except ReleaseError:  # no page can be made of such a card: the forger keeps the old one
         page = (folder / "card.html").read_text(encoding="utf-8")
     (folder / "card.html").write_text(page, encoding="utf-8")
     return "\n".join(finding for verdict in tt.check(folder) for finding in verdict.findings)

@@ -1,4 +1,4 @@
-"""What every question about a plan is answered with: one table, a few values, notes, and the plan with the answer."""
+"""The report that answers a question about a plan: a table, a few values, notes, and the plan with the answer."""
 
 from __future__ import annotations
 

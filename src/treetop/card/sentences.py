@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from treetop._util.choices import with_article
 from treetop._util.numbers import plain
 from treetop.card.catalogue import CHOICES, TEXTS
-from treetop.errors import ReleaseError
+from treetop.errors import ReleaseError, TreetopError
 
 Sentence: TypeAlias = dict[str, Any]
 """A sentence as cards store it: its `id` and, if its text has parameters, their values as plain data under `with`."""
@@ -53,7 +53,11 @@ def render(said: Mapping[str, Any]) -> str:
             raise ReleaseError(f"the sentence {id!r} has the parameters {known}, not {', '.join(sorted(values))}")
         text = TEXTS[id]
         return _FORMATTER.vformat(text, (), values) if isinstance(text, str) else text(**values)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
+    except ReleaseError:  # of a sentence inside this one
+        raise
+    except RecursionError:
+        raise ReleaseError("sentences of the card are nested too deeply") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, TreetopError) as problem:
         raise ReleaseError(f"the sentence {id!r} cannot be said with {values}: {problem!r}") from problem
 
 
