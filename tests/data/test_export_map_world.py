@@ -15,8 +15,7 @@ import treetop as tt
 from tests.data.test_export_map import content, held_flows, unpack
 from tests.everyday import TRIP
 from treetop import export
-from treetop.addons.map.atlas import Frame, Traffic, cut, parts
-from treetop.addons.map.opening import opening
+from treetop.addons.map.atlas import Frame, Traffic, cut, opening, parts
 
 REAL = Path(__file__).parents[2].parent.parent / "shared" / "data"
 LOSS = tt.Loss(epsilon=1, delta=1e-8)

@@ -233,8 +233,6 @@ def written(frame: Any, columns: Sequence[str], folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Write:
-    """Writes a partition on an executor."""
-
     folder: str
     columns: tuple[str, ...]
 
@@ -394,7 +392,6 @@ class _Job(threading.Thread, Generic[R]):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Shorten Spark's errors to one sentence."""
     try:
         yield
     except EngineError:

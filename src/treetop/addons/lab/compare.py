@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Thread
@@ -87,14 +88,15 @@ def compare(
     refused: list[Refused] = []
     tasks: list[Task] = []
     for setting in chosen:
-        reason = _refusal(case, setting)
-        if reason is not None:
-            refused.append(Refused(setting, reason))
+        try:
+            setting.make(case)
+        except TreetopError as problem:
+            refused.append(Refused(setting, str(problem)))
             continue
         number = repeats if isinstance(repeats, int) else repeats[setting.mechanism]
         tasks += [(setting, repeat, _key(key, setting, repeat)) for repeat in range(number)]
     trials: list[Trial] = []
-    outcomes = _in_turn(case, tasks) if jobs <= 1 else _at_once(case, tasks, jobs)
+    outcomes = map(partial(_attempt, case), tasks) if jobs <= 1 else _at_once(case, tasks, jobs)
     for done, outcome in enumerate(outcomes, start=1):
         if isinstance(outcome, Trial):
             trials.append(outcome)
@@ -107,29 +109,15 @@ def compare(
     return Comparison(tuple(trials), tuple(dict.fromkeys(refused)), case.truth is not None, case.facts is not None)
 
 
-def _refusal(case: Case, setting: Setting) -> str | None:
-    """Return the reason that a mechanism cannot serve the case, before private data are read; None if it can."""
-    try:
-        setting.make(case)
-    except TreetopError as problem:
-        return str(problem)
-    return None
-
-
 def _key(secret: Key, setting: Setting, repeat: int) -> Key:
     """A key for one run: runs of different mechanisms share no noise, since their errors are compared."""
     return secret.derive("trial", repr(setting).encode(), repeat)
 
 
-def _in_turn(case: Case, tasks: Sequence[Task]) -> Iterator[Outcome]:
-    for task in tasks:
-        yield _attempt(case, task)
-
-
 def _at_once(case: Case, tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     # Spawned, not forked: a forked process would inherit threads in unknown states, and the parent's memory.
-    kinds = tuple(named(name) for name in dict.fromkeys(setting.mechanism for setting, _, _ in tasks))
-    start = (case, kinds)
+    kinds = {named(setting.mechanism) for setting, _, _ in tasks}
+    start = (case, [kind for kind in kinds if not kind.__module__.startswith(__package__)])
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start, initargs=start) as pool:
         waiting = [pool.submit(_work, task) for task in tasks]
         try:
@@ -152,7 +140,7 @@ _case: Case | None = None
 
 
 def _start(case: Case, kinds: Sequence[type[Mechanism]]) -> None:
-    """Begin a process: import the package's own mechanisms, and register others."""
+    """Begin a process: register mechanisms that are not the package's own."""
     global _case
     _case = case
     Thread(target=_end_with_parent, daemon=True).start()
@@ -176,7 +164,6 @@ def _work(task: Task) -> Outcome:
 # Mechanisms side by side on the private table of a plan, written to a folder for the steward. Nothing is released.
 
 USUAL = ("inftda", "tda-l2", "gauss", "sh")
-"""The mechanisms to compare if none are named."""
 ACCOUNTINGS = {"tight": ("tight",), "paper": ("paper",), "both": ("tight", "paper")}
 
 
@@ -186,7 +173,6 @@ class SideBySide:
 
     comparison: Comparison
     title: str
-    """The compared table."""
     files: tuple[Path, ...] = ()
 
 

@@ -55,35 +55,22 @@ class Peak:
     def __enter__(self) -> Peak:
         with suppress(OSError, AttributeError, TypeError):  # only the GNU library has it
             ctypes.CDLL(None).malloc_trim(0)
-        self._before = _read("VmRSS") if _reset() else None
+        self._before = None
+        with suppress(OSError):  # only Linux has it
+            _RESET.write_text("5", encoding="ascii")  # the high-water mark is that of now
+            self._before = _resident("VmRSS")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        most = _read("VmHWM")
-        if self._before is not None and most is not None:
-            self.size = max(most - self._before, 0)
+        if self._before is not None:
+            self.size = max(_resident("VmHWM") - self._before, 0)
 
 
-def _reset() -> bool:
-    """Set the high-water mark to the resident memory of now."""
-    try:
-        _RESET.write_text("5", encoding="ascii")
-    except OSError:
-        return False
-    return True
-
-
-def _read(field: str) -> int | None:
-    try:
-        lines = _STATUS.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    return None
+def _resident(field: str) -> int:
+    status = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines())
+    return int(status[field].split()[0]) * 1024
 
 
 # One run of one mechanism on a table whose truth is known: its errors, its time and its memory.
@@ -105,7 +92,6 @@ class Case:
     truth: Counts | None = None
     """The true counts, if records were left out of the measured counts; else None."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
-    """How mechanisms that measure several levels divide the loss."""
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
     margins: Margins = "none"
@@ -123,7 +109,6 @@ class Setting:
     delta: float | None = 1e-8
     """Delta; None for a pure loss."""
     accounting: Accounting = "tight"
-    """Conversion of the loss to noise."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """More arguments of the mechanism, such as the most leaves that it serves."""
 
@@ -164,7 +149,6 @@ class Trial:
 
     setting: Setting
     repeat: int
-    """Number of the run with this setting, from 0."""
     errors: tuple[LevelErrors, ...]
     margins: tuple[LevelErrors, ...]
     """The errors of every margin of the case, measured by the mechanism or summed from its leaves."""
@@ -175,13 +159,9 @@ class Trial:
     bounds: tuple[int | None, ...]
     """Bounds of all errors of a level with 95 % confidence; None if the mechanism promises none."""
     violations: int
-    """Number of nodes that differ from the sum of their children."""
     leaves: int
-    """Number of leaves in the release that are not zero."""
     bytes: int
-    """The size of its leaves and values in memory."""
     seconds: float
-    """Processor time of the run."""
     wall_seconds: float
     """Wall-clock time: more than `seconds` if the process waits, less if a mechanism has threads."""
     peak_bytes: int | None
@@ -286,13 +266,11 @@ WARNING = (
 )
 
 LIMITED = "The truth is the whole table: records beyond the limit of contributions count as errors."
-"""Note if a limit of contributions is enforced."""
 
 WITHOUT_FACTS = (
     "The plan has public facts. Only the mechanism called facts keeps them; all others run on the plan without its "
     "facts, with an even split, and may contradict them."
 )
-"""Note if the plan has public facts."""
 
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
 _METRICS = [one for one in fields(LevelErrors) if one.name not in ("level", "name", "biases", "counts")]
@@ -336,7 +314,6 @@ class Refused:
 
     setting: Setting
     reason: str
-    """The reason, and an alternative."""
 
 
 @dataclass(frozen=True)
@@ -344,13 +321,10 @@ class Comparison:
     """The results of a comparison. Private: errors are computed from the truth."""
 
     trials: tuple[Trial, ...]
-    """Every run, in the order of the settings."""
     refused: tuple[Refused, ...] = ()
-    """The settings that could not be served, and why."""
     limited: bool = False
     """Whether a limit of contributions left records out, which then count as errors."""
     facts: bool = False
-    """Whether the plan has public facts, which most mechanisms cannot keep."""
 
     @property
     def notes(self) -> list[str]:
@@ -379,18 +353,16 @@ class Comparison:
         lines = [f"# {title}", "", f"**{FENCE[:1].upper()}{FENCE[1:]}.** {WARNING}", ""]
         for (accounting, epsilon, delta), members in self.groups().items():
             at = "" if delta is None else f", delta {delta:g}"
-            lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", "", *_summary_table(members), ""]
-            lines += [*_errors_table(members), ""]
-            lines += [*_bounds_table(members), ""]
+            lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", ""]
+            for make in (_summary_table, _errors_table, _bounds_table):
+                lines += [*make(members), ""]
         if self.trials:
             lines += [*NOTES, "", *(line for note in self.notes for line in (note, ""))]
         if self.refused:
             lines += ["## Not run", ""]
             for one in self.refused:
-                lines.append(
-                    f"- {one.setting.mechanism}, epsilon {one.setting.epsilon:g}, {one.setting.accounting} accounting: "
-                    f"{one.reason}"
-                )
+                at = f"{one.setting.mechanism}, epsilon {one.setting.epsilon:g}, {one.setting.accounting} accounting"
+                lines.append(f"- {at}: {one.reason}")
             lines.append("")
         return "\n".join(lines)
 
@@ -425,9 +397,8 @@ def _summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
         *("mechanism", "runs", "largest error, first level", "at the leaves", "mean error at the leaves", "invented"),
         *("lost", "not sums", "below zero", "leaves", "seconds", "memory"),
     ]
-    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
-    for trials in members:
-        cells = (
+    rows = [
+        (
             trials[0].setting.mechanism,
             str(len(trials)),
             spread((trial.errors[1].largest for trial in trials), number),
@@ -441,27 +412,30 @@ def _summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
             spread((trial.seconds for trial in trials), seconds),
             _memory([trial.peak_bytes for trial in trials]),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        for trials in members
+    ]
+    return _markdown(head, rows)
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def _errors_table(members: Sequence[Sequence[Trial]]) -> list[str]:
     """The mean errors of every level and margin: a row per table, a column per mechanism."""
     head = ["mean error of", "nodes", *(trials[0].setting.mechanism for trials in members)]
-    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
-    for title, nodes, *errors in mean_errors(members):
-        lines.append(f"| {' | '.join((title, f'{nodes:,}', *map(number, errors)))} |")
-    return lines
+    rows = ((title, f"{nodes:,}", *map(number, errors)) for title, nodes, *errors in mean_errors(members))
+    return _markdown(head, rows)
 
 
 def _bounds_table(members: Sequence[Sequence[Trial]]) -> list[str]:
     """The largest error of every level in any run, and its bound: a row per level."""
     head = ["largest error, of at most", "nodes", *(trials[0].setting.mechanism for trials in members)]
-    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    rows = []
     for at, level in enumerate(members[0][0].errors):
         cells = (_within(max(trial.errors[at].largest for trial in some), some[0].bounds[at]) for some in members)
-        lines.append(f"| {' | '.join((level.counts, f'{level.nodes:,}', *cells))} |")
-    return lines
+        rows.append((level.counts, f"{level.nodes:,}", *cells))
+    return _markdown(head, rows)
 
 
 def _within(largest: float, bound: int | None) -> str:
@@ -526,12 +500,7 @@ def _memory(sizes: Sequence[int | None]) -> str:
 
 
 def _setting(setting: Setting) -> dict[str, Any]:
-    return {
-        "mechanism": setting.mechanism,
-        "accounting": setting.accounting,
-        "epsilon": setting.epsilon,
-        "delta": setting.delta,
-    }
+    return {name: getattr(setting, name) for name in ("mechanism", "accounting", "epsilon", "delta")}
 
 
 def _rows(trial: Trial) -> Iterable[dict[str, Any]]:

@@ -57,7 +57,6 @@ STYLES = {
     "suppression": Style("Suppression", "#AA4499", "1", ":"),
     "rounding": Style("Rounding", "#44AA99", "2", ":"),
 }
-"""By mechanism, in the order of legends."""
 GROUP_STYLES = {
     "direct-rounded": Style("M_H, rounded", "#E69F00", "s", ":"),
     "direct-exact": Style("M_H, exact", "#D55E00", "D", "--"),

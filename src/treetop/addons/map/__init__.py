@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from treetop.addons.map.atlas import Atlas
+from treetop.addons.map.atlas import Atlas, opening
 from treetop.addons.map.boundaries import Boundaries, read_boundaries
-from treetop.addons.map.layers import layer
-from treetop.addons.map.moves import traffic_of, weights_of
-from treetop.addons.map.opening import opening
-from treetop.addons.map.page import render
-from treetop.addons.pages.language import ENGLISH, language
+from treetop.addons.map.layers import layer, traffic_of, weights_of
+from treetop.addons.pages import language as html
+from treetop.addons.pages.language import ENGLISH, Language, language
+from treetop.addons.pages.statements import counted, exceptions
+from treetop.card import in_words
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
@@ -20,10 +21,47 @@ from treetop.exporting.sheet import Page
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.selection import Selection
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
-def _make(request: Request) -> Content:
-    """Make the page, down to the given depths."""
-    return make_map(request)
+
+# In the order of their dependencies.
+_SCRIPTS = (
+    "words unpack outlines state view groups scene ribbons colours paint picture marks "
+    "sentences legend panel hits tip choices gestures link print start"
+)
+
+_STATED = ("private", "guarantee", "protects", "data", "time", "id")
+
+
+def render(
+    card: Mapping[str, Any], content: Mapping[str, Any], credit: str | None, own: Language, home: str | None
+) -> str:
+    """Return the page, with a link back to another if it is named; text from the release is never markup."""
+    title = card.get("title") or own.words["page"]["untitled"]
+    values = {
+        "say": own.say,
+        "language": own.code,
+        "title": title,
+        "title_of_map": own.words["map"]["title"].format(title=title),
+        "card": in_words({key: card.get(key) for key in _STATED}),
+        "day": own.day(str(card.get("time") or "")),
+        "credit": credit,
+        "home": home,
+        "noise": _noise(card, content, own),
+        "exceptions": list(exceptions(card, own)) if card.get("private") and "meaning" in card else [],
+        "counted": counted(card, own)[1] if "unit" in card else [],
+        "kind": content["kind"],
+        "content": {**content, "words": own.words["map_script"], "format": own.numbers},
+    }
+    return html.render("treetop.addons.map", values, [f"script/{name}.js" for name in _SCRIPTS.split()])
+
+
+def _noise(card: Mapping[str, Any], content: Mapping[str, Any], own: Language) -> Markup:
+    """Return the sentence on the noise of a map's numbers."""
+    if all(level["exact"] for level in content["levels"]):
+        return own.say("map.noise_none")
+    return own.say("map.noise" if card["private"] else "map.noise_testing")
 
 
 def make_map(request: Request, home: str | None = None) -> Content:
@@ -126,7 +164,7 @@ MAP = Format(
     "map",
     "a map in one .html file that opens anywhere, of any release that has places",
     ("map.html",),
-    _make,
+    make_map,
     coordinates="any",
     outlines=True,
     suffixes=(".html",),

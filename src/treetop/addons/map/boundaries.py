@@ -31,7 +31,6 @@ class Boundaries:
     shapes: Mapping[str, list[list[Degrees]]]
     """The polygons of each code: an outer ring, then its holes."""
     names: Mapping[str, str]
-    """Names in the file, for codes that have one."""
 
     def depth(self, tree: Hierarchy) -> int | None:
         """Return the level of the hierarchy with the largest share of codes in the file; None if no code is in it.

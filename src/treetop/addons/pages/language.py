@@ -30,9 +30,7 @@ class Language:
     """One language."""
 
     code: str
-    """The language tag, such as "en"."""
     words: Mapping[str, Mapping[str, Any]]
-    """Its words, by section and key."""
 
     def say(self, name: str, /, **values: object) -> Markup:
         """Return the words of `section.key` as safe text; a text from the release keeps its own direction."""

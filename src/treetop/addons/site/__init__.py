@@ -28,7 +28,6 @@ TEXT, COLUMNS, BOOK = "counts.csv", "counts.parquet", "counts.xlsx"
 
 
 def _make(request: Request) -> Content:
-    """Make all files of the site."""
     release, given, notes = request.release, request.options, []
     _require_card(release.card)
     words = language(given.get("language") or ENGLISH)

@@ -205,7 +205,6 @@ class MainPage:
 
     @property
     def _has_ranges(self) -> bool:
-        """Whether every number has a range."""
         return self.rows.content["lower"] is not None
 
     @property
@@ -266,7 +265,6 @@ class MainPage:
         return "status_none_unnamed" if self._named else "status_none_zero"
 
     def _short(self, name: str) -> str:
-        """Return the label of an attribute."""
         return str(self.language.words["attributes"][name]) if name in ENDS else name
 
     def _attribute(self, name: str) -> str:

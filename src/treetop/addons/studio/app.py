@@ -88,8 +88,6 @@ async def _broken(_: Request, problem: Exception) -> Response:
 
 
 class _Pages:
-    """The pages of one workspace."""
-
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.asked: dict[str, int] = {}

@@ -28,7 +28,6 @@ class File(NamedTuple):
     name: str
     """Its path from the folder, with slashes."""
     size: int
-    """Bytes."""
 
 
 class Folder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -16,7 +17,6 @@ from treetop.addons.studio.folder import TABLES, Folder
 from treetop.errors import DataError
 
 LARGEST = 1 << 20
-"""Most bytes of a form."""
 
 
 class Form:
@@ -150,3 +150,11 @@ class Upload:
     def _end(self) -> None:
         if self._file is not None:
             self._file.close()
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result of a form: the page to go to, and its first message."""
+
+    to: str
+    said: str = ""

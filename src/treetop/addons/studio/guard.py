@@ -87,13 +87,11 @@ class Keys:
     token: str | None = field(default_factory=_secret, repr=False)
     """Opens the studio once; None after use."""
     session: str = field(default_factory=_secret, repr=False)
-    """Value of the cookie."""
     room: str = field(default_factory=lambda: f"/{_secret()}", repr=False)
     """Path of all pages of the studio, and of the cookie."""
     shelf: str = field(default_factory=lambda: f"/{_secret()}", repr=False)
     """Path of pages of releases and sites; a sandbox has no cookie to show."""
     on_entry: Callable[[], None] = field(default=lambda: None, repr=False)
-    """Called when the token is used."""
 
 
 def is_same(given: str, secret: str | None) -> bool:

@@ -32,7 +32,6 @@ class Job:
     placing: bool = False
     """Whether it is too late to cancel: the folder is being put in its place."""
     problem: str | None = None
-    """The reason that it failed, and a remedy."""
     summary: dict[str, Any] | None = None
     told: list[str] = field(default_factory=list)
     """Messages of the run: for the steward only."""

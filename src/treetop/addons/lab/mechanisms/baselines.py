@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import ClassVar, Literal, TypeAlias
@@ -19,6 +19,7 @@ from treetop.addons.lab.mechanisms.mechanism import (
     ROOT,
     Estimate,
     LevelEstimate,
+    Mechanism,
     NotServed,
     PublicTree,
     Words,
@@ -49,7 +50,7 @@ from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel, least_sq
 
 
 @dataclass(frozen=True, eq=False)
-class VanillaGauss:
+class VanillaGauss(Mechanism):
     """Discrete Gaussian noise (discrete Laplace for a pure loss) on every public leaf; the leaves pay the whole loss.
 
     Canonne, Kamath and Steinke 2020, Theorem 14. Coarser counts are sums of noisy leaves; negative ones are kept, so
@@ -59,33 +60,20 @@ class VanillaGauss:
     name: ClassVar[str] = "gauss"
     about: ClassVar[str] = "Noise on every public leaf; unbiased, negative counts are kept."
 
-    spine: Spine
-    unit: Unit
-    loss: Loss
     clamp: bool = False
-    """Whether negative counts are set to zero."""
     limit: int = MOST_LEAVES
-    """Most public leaves."""
-    levels: tuple[Part, ...] = field(init=False, repr=False)
-    """The total and every level of the spine; only the leaves are measured."""
 
     def __post_init__(self) -> None:
         check_parts(self.spine, self.unit, self.loss)
         refuse_large(self.spine, self.limit, self.name)
-        object.__setattr__(self, "levels", only_leaves(self.spine, self.unit, self.loss))
         law = self.levels[-1].law
         check_width(law, self.spine.leaves)
         sampler(law)
 
-    @property
-    def spent(self) -> Fraction:
-        """Cost of a run: rho, or epsilon for a pure loss."""
-        return self.levels[-1].cost
-
-    @property
-    def definition(self) -> str:
-        """The privacy that a run gives, in one sentence."""
-        return promise(self.unit, self.loss.kept_by("zcdp").sentence())
+    @cached_property
+    def levels(self) -> tuple[Part, ...]:
+        """The total and every level of the spine; only the leaves are measured."""
+        return only_leaves(self.spine, self.unit, self.loss)
 
     @cached_property
     def tree(self) -> PublicTree:
@@ -116,16 +104,19 @@ class BottomUp(VanillaGauss):
     about: ClassVar[str] = "Noise on every public leaf, negative counts set to zero; coarser counts are sums."
 
     clamp: bool = True
-    """Negative counts are set to zero."""
 
 
 def only_leaves(spine: Spine, unit: Unit, loss: Loss) -> tuple[Part, ...]:
     """Return the levels of a mechanism that measures the leaves with the whole loss, and no level above."""
+    *above, leaves = unmeasured(spine)
+    law = level_noise(unit, loss, leaves.name, 1)
+    return *above, replace(leaves, share=Fraction(1), how=Measured(law), cost=cost(unit, leaves.name, law))
+
+
+def unmeasured(spine: Spine) -> tuple[Part, ...]:
+    """Return the total and every level of a spine without measurements."""
     nodes = [(TOTAL, 1), *((level.name, level.nodes) for level in spine.levels)]
-    above = [Part(i, name, size, Fraction(0), PassThrough()) for i, (name, size) in enumerate(nodes[:-1])]
-    name, size = nodes[-1]
-    law = level_noise(unit, loss, name, 1)
-    return (*above, Part(len(above), name, size, Fraction(1), Measured(law), cost(unit, name, law)))
+    return tuple(Part(i, name, size, Fraction(0), PassThrough()) for i, (name, size) in enumerate(nodes))
 
 
 # The hierarchical mechanism: measure every node of every level, then make the levels agree by least squares.
@@ -141,7 +132,6 @@ class PerLevel(Planned):
     about: ClassVar[str] = "Noise on every public node of every level, published as it is; levels do not add up."
 
     limit: int = MOST_LEAVES
-    """Most public leaves."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,7 +217,7 @@ _MOST_PRESENT = 2**32  # leaves that are there have to be in memory
 
 
 @dataclass(frozen=True, eq=False)
-class StabilityHistogram:
+class StabilityHistogram(Mechanism):
     """Discrete Laplace noise on the leaves above zero; those that reach the threshold are published.
 
     Bun, Nissim and Stemmer 2019. It invents no leaf, and costs nothing for the empty leaves.
@@ -236,39 +226,30 @@ class StabilityHistogram:
     name: ClassVar[str] = "sh"
     about: ClassVar[str] = "Noise on the leaves that are there; those below a threshold are dropped."
 
-    spine: Spine
-    unit: Unit
-    loss: Loss
-    """Epsilon and delta, which are used unchanged."""
     threshold: Threshold = "tight"
     """The smallest that keeps delta, or the paper's 1 + Δ₁·ln(2/δ)/ε, rounded up."""
-    levels: tuple[Part, ...] = field(init=False, repr=False)
-    """The total and every level of the spine; only the leaves are measured. Costs are epsilon."""
     least: int = field(init=False)
-    """The least noisy count that is published."""
 
     def __post_init__(self) -> None:
         check_parts(self.spine, self.unit, self.loss)
-        epsilon, delta = _epsilon_and_delta(self.loss)
+        _, delta = _epsilon_and_delta(self.loss)
         if self.threshold not in ("tight", "paper"):
             raise PlanError(f"threshold is {self.threshold!r}: choose tight or paper")
-        levels = only_leaves(self.spine, self.unit, Loss(epsilon=epsilon))
-        law = levels[-1].law
+        law = self.levels[-1].law
         assert isinstance(law, DiscreteLaplace)
         check_width(law, min(self.spine.leaves, _MOST_PRESENT))
         sampler(law)
-        object.__setattr__(self, "levels", levels)
         if self.threshold == "paper":
             least = _paper_threshold(self.unit, law, delta)
         else:
-            cap = self.unit.caps.get(levels[-1].name, self.unit.contributions)
+            cap = self.unit.caps.get(self.levels[-1].name, self.unit.contributions)
             least = tight_threshold(law, delta, self.unit.contributions, cap)
         object.__setattr__(self, "least", least)
 
-    @property
-    def spent(self) -> Fraction:
-        """The epsilon of a run; it also costs the loss's delta."""
-        return self.levels[-1].cost
+    @cached_property
+    def levels(self) -> tuple[Part, ...]:
+        """The total and every level of the spine; only the leaves are measured. Costs are epsilon, beside delta."""
+        return only_leaves(self.spine, self.unit, Loss(epsilon=_epsilon_and_delta(self.loss)[0]))
 
     @property
     def definition(self) -> str:
@@ -378,18 +359,10 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Practice:
+class Practice(Mechanism):
     """A way to publish that gives no guarantee; it does not use the loss."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]
     definition: ClassVar[str] = "None: what is published depends on each record, and no epsilon bounds how much."
-
-    spine: Spine
-    unit: Unit
-    """The unit, which is not protected."""
-    loss: Loss
-    """The loss of the other mechanisms."""
 
     def __post_init__(self) -> None:
         check_parts(self.spine, self.unit, self.loss)
@@ -397,13 +370,7 @@ class Practice:
     @property
     def levels(self) -> tuple[Part, ...]:
         """The total and every level of the spine, none of which has noise."""
-        nodes = [(TOTAL, 1), *((level.name, level.nodes) for level in self.spine.levels)]
-        return tuple(Part(i, name, size, Fraction(0), PassThrough()) for i, (name, size) in enumerate(nodes))
-
-    @property
-    def spent(self) -> Fraction:
-        """Zero, since nothing is protected."""
-        return Fraction(0)
+        return unmeasured(self.spine)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Publish every level by itself."""
@@ -427,7 +394,6 @@ class Suppression(Practice):
     about: ClassVar[str] = "True counts of every level, without those below 5. No guarantee."
 
     least: int = 5
-    """The least count that is published."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.numbers import Number
-from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate, NotServed
+from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate, Mechanism, NotServed
 from treetop.advice.public import sizes_of
 from treetop.counts.counts import Counts, pack
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import Spine
 from treetop.measure.readers import leaves_above_zero
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
@@ -28,23 +27,16 @@ from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
 from treetop.plan.groups.planned import SIZE
 from treetop.plan.groups.unit import Form, GroupTableUnit
 from treetop.plan.workload import Exact, Part
-from treetop.privacy import TOTAL, Loss, Split, Unit
+from treetop.privacy import TOTAL, Split
 
 
 @dataclass(frozen=True, eq=False)
-class OfGroups:
-    """A mechanism for group sizes; each has a class."""
+class OfGroups(Mechanism):
+    """A mechanism for group sizes: a class for every form of the measurements and repair, named by both."""
 
-    name: ClassVar[str]
-    """The name on the command line: form of the measurements, and repair."""
-    about: ClassVar[str]
     form: ClassVar[Form]
     repair: ClassVar[GroupRepair]
 
-    spine: Spine
-    """The sizes, then the regions."""
-    unit: Unit
-    loss: Loss
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     public: Public = "total"
     """Public numbers of groups; only joint repairs keep those of regions."""
@@ -123,66 +115,22 @@ class OfGroups:
         return LevelEstimate(tuple(pack(self.spine, rows)), value)
 
 
-class DirectRounded(OfGroups):
-    """M_H^r."""
-
-    name: ClassVar[str] = "direct-rounded"
-    form: ClassVar[Form] = "direct"
-    repair: ClassVar[GroupRepair] = "rounded"
-    about: ClassVar[str] = (
-        "M_H^r: sizes are measured, and the nearest real numbers that add up are rounded; sums may break."
-    )
-
-
-class DirectExact(OfGroups):
-    """M_H^dp."""
-
-    name: ClassVar[str] = "direct-exact"
-    form: ClassVar[Form] = "direct"
-    repair: ClassVar[GroupRepair] = "exact"
-    about: ClassVar[str] = "M_H^dp: sizes are measured, and become the nearest whole numbers that add up."
+_ABOUT: dict[tuple[Form, GroupRepair], str] = {
+    ("direct", "rounded"): "M_H^r: sizes are measured, and the nearest real numbers that add up are rounded; sums may "
+    "break.",
+    ("direct", "exact"): "M_H^dp: sizes are measured, and become the nearest whole numbers that add up.",
+    ("direct", "joint"): "M_H^r+dp: sizes are measured; the nearest real numbers become whole ones that keep all sums.",
+    ("cumulative", "rounded"): "M_c^r: cumulative sizes are measured, and the nearest real ones that rise and add up "
+    "are rounded.",
+    ("cumulative", "exact"): "M_c^dp: cumulative sizes are measured, made to rise, and their differences to add up.",
+    ("cumulative", "joint"): "M_c^r+dp: cumulative sizes are measured; the nearest that rise and add up become whole "
+    "ones.",
+}
 
 
-class DirectJoint(OfGroups):
-    """M_H^r+dp."""
-
-    name: ClassVar[str] = "direct-joint"
-    form: ClassVar[Form] = "direct"
-    repair: ClassVar[GroupRepair] = "joint"
-    about: ClassVar[str] = (
-        "M_H^r+dp: sizes are measured; the nearest real numbers become whole ones that keep all sums."
-    )
+def _kind(form: Form, repair: GroupRepair, about: str) -> type[OfGroups]:
+    name = f"{form}-{repair}"
+    return type(f"OfGroups[{name}]", (OfGroups,), {"name": name, "about": about, "form": form, "repair": repair})
 
 
-class CumulativeRounded(OfGroups):
-    """M_c^r."""
-
-    name: ClassVar[str] = "cumulative-rounded"
-    form: ClassVar[Form] = "cumulative"
-    repair: ClassVar[GroupRepair] = "rounded"
-    about: ClassVar[str] = (
-        "M_c^r: cumulative sizes are measured, and the nearest real ones that rise and add up are rounded."
-    )
-
-
-class CumulativeExact(OfGroups):
-    """M_c^dp."""
-
-    name: ClassVar[str] = "cumulative-exact"
-    form: ClassVar[Form] = "cumulative"
-    repair: ClassVar[GroupRepair] = "exact"
-    about: ClassVar[str] = "M_c^dp: cumulative sizes are measured, made to rise, and their differences to add up."
-
-
-class CumulativeJoint(OfGroups):
-    """M_c^r+dp."""
-
-    name: ClassVar[str] = "cumulative-joint"
-    form: ClassVar[Form] = "cumulative"
-    repair: ClassVar[GroupRepair] = "joint"
-    about: ClassVar[str] = (
-        "M_c^r+dp: cumulative sizes are measured; the nearest that rise and add up become whole ones."
-    )
-
-
-KINDS = (DirectRounded, DirectExact, DirectJoint, CumulativeRounded, CumulativeExact, CumulativeJoint)
+KINDS = tuple(_kind(*of, about) for of, about in _ABOUT.items())

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from treetop._util.distribution import install_extra
 from treetop._util.kernel import kernel
 from treetop._util.numbers import Number
-from treetop.addons.lab.mechanisms.mechanism import Estimate, NotServed, promise
+from treetop.addons.lab.mechanisms.mechanism import Estimate, Mechanism, NotServed, promise
 from treetop.counts.counts import Counts
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margins
-from treetop.domain.spine import Spine
 from treetop.engine.executor import Threads
 from treetop.errors import TreetopError
 from treetop.measure.descent import Descent, descent_of, run_descent
@@ -32,7 +31,7 @@ from treetop.noise import Key, Keystream, NoiseStream
 from treetop.noise.gate import bind
 from treetop.plan.plan import Plan
 from treetop.plan.workload import Measured, Part
-from treetop.privacy import Loss, Split, Unit
+from treetop.privacy import Split
 from treetop.release.run import run_plan
 from treetop.repair import Repair
 
@@ -118,22 +117,18 @@ def _add_all(
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class Planned(Mechanism):
     """A mechanism whose noise and cost are those of a plan.
 
     At level l, one unit moves the counts by at most Δ_l (`Unit.sensitivity`), under the unit's own neighbours; each
     level pays its share of the loss, and the total pays as well if neighbours can differ in it.
     """
 
-    name: ClassVar[str]
     plan_repair: ClassVar[Repair] = "chebyshev"
     """The plan's repair; mechanisms with a repair of their own do not use it."""
     bounded: ClassVar[bool] = False
     """Whether the plan's bounds hold: they are for whole, consistent releases from the top down, and no others."""
 
-    spine: Spine
-    unit: Unit
-    loss: Loss
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 Words: TypeAlias = tuple[NDArray[np.uint64], ...]
 
 ROUNDING = 1e-9
-"""Relative tolerance of floating-point sums."""
 ROOT = Digit(0, 64, 0)
 """The position of the total, above all levels."""
 
@@ -140,7 +139,8 @@ class NotServed(Refusal):
     """A mechanism that cannot serve this unit, this loss, or a tree of this size."""
 
 
-class Mechanism(Protocol):
+@dataclass(frozen=True, eq=False)
+class Mechanism:
     """A way to publish counts. Making one does all public work, checks included; only `run` sees private counts.
 
     The counts hold every record of the private table. Under `replace` with one record a unit the total is then the same
@@ -149,40 +149,33 @@ class Mechanism(Protocol):
     """
 
     name: ClassVar[str]
-    """The name on the command line."""
     about: ClassVar[str]
 
-    def __init__(self, spine: Spine, unit: Unit, loss: Loss) -> None: ...
-
-    @property
-    def spine(self) -> Spine:
-        """The public order of refinement."""
-
-    @property
-    def unit(self) -> Unit:
-        """The protected unit."""
-
-    @property
-    def loss(self) -> Loss:
-        """The privacy loss of one run."""
+    spine: Spine
+    unit: Unit
+    loss: Loss
 
     @property
     def levels(self) -> tuple[Part, ...]:
         """The total and every level of the spine, with measurements, noise and cost."""
+        raise NotImplementedError
 
     @property
     def spent(self) -> Fraction:
         """Cost of a run, never more than the loss: rho or, if the guarantee is stated in it, epsilon."""
+        return sum((level.cost for level in self.levels), Fraction(0))
 
     @property
     def definition(self) -> str:
         """The privacy that a run gives, in one sentence."""
+        return promise(self.unit, self.loss.kept_by("zcdp").sentence())
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure the private counts once and return the publishable estimate.
 
         The noise is a function of the key, the mechanism's decisions and the counts; it does not depend on `threads`.
         """
+        raise NotImplementedError
 
 
 def paper_loss(epsilon: Number, delta: Number) -> Loss:
@@ -239,7 +232,6 @@ class PublicTree:
     """The children of node i of level l (the root is level 0) are `first[l][i] : first[l][i + 1]`."""
     spine: Spine = field(repr=False)
     keys: tuple[NDArray[np.uint64], ...] = field(repr=False)
-    """The packed paths of all leaves."""
 
     @staticmethod
     def of(spine: Spine) -> PublicTree:

@@ -31,9 +31,7 @@ from treetop.errors import PlanError
 Kind = TypeVar("Kind", bound=type[Mechanism])
 
 MECHANISMS: dict[str, type[Mechanism]] = {}
-"""By name, in the order of their registration."""
 GROUP_MECHANISMS: dict[str, type[Mechanism]] = {}
-"""The same for group sizes."""
 PRACTICES: dict[str, type[Mechanism]] = {}
 """Practices without a guarantee, for comparison only."""
 

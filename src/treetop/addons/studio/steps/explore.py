@@ -25,7 +25,6 @@ from treetop.release.selection import Selection
 PAGE = 25
 NUMBERS = ("count", "lower", "upper")
 DOWNLOADS = {"csv": "counts.csv", "excel": "counts.xlsx"}
-"""The exports that are one file of any release."""
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:

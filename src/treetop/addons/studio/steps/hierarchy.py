@@ -8,9 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from treetop.addons.studio.folder import TABLES
-from treetop.addons.studio.forms import Form
+from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.state import PlanText, spine_changes
-from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.table import matched, raw
 from treetop.addons.studio.workspace import Workspace
 from treetop.domain.hierarchy import Hierarchy
@@ -83,7 +82,6 @@ def _files(plan: PlanText) -> list[str]:
 
 
 def _is_answered(own: Mapping[str, Any]) -> bool:
-    """Whether an attribute names its list of codes."""
     return any(key in own for key in ("hierarchy", "values", "same_as"))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from treetop.addons.studio.forms import Form
-from treetop.addons.studio.steps import Done
+from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
 from treetop.card.sentences import plural

@@ -6,8 +6,7 @@ from typing import Any
 
 from treetop.addons.pages.language import languages
 from treetop.addons.studio.folder import TABLES, free
-from treetop.addons.studio.forms import Form
-from treetop.addons.studio.steps import Done
+from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.workspace import Workspace
 from treetop.errors import ReleaseError
 from treetop.exporting import export

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from treetop.addons.studio.folder import free
-from treetop.addons.studio.forms import Form
+from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.job import Job
-from treetop.addons.studio.steps import Done
 from treetop.addons.studio.steps.review import ledgers, make_ledger, workspace_ledger
 from treetop.addons.studio.workspace import Workspace
 from treetop.errors import PlanError, ReleaseError

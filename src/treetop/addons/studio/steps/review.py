@@ -7,8 +7,7 @@ from typing import Any
 
 from treetop._util.numbers import plain
 from treetop.addons.studio.folder import LEDGERS, PLANS, free
-from treetop.addons.studio.forms import Form
-from treetop.addons.studio.steps import Done
+from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.steps.accuracy import number
 from treetop.addons.studio.workspace import Workspace
 from treetop.card import in_words

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from treetop.addons.studio.folder import TABLES, free
-from treetop.addons.studio.forms import Form
+from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.state import PlanText, write
-from treetop.addons.studio.steps import Done
 from treetop.addons.studio.workspace import Workspace, refuse_database
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.inspection import Inspection
@@ -69,7 +68,6 @@ def act(workspace: Workspace, form: Form) -> Done:
 
 
 def _choose(workspace: Workspace, form: Form) -> Done:
-    """Draft a plan file for a table."""
     path = workspace.folder.file(form.get("table"))
     name = form.get("plan") or free(workspace.folder, "plan", ".toml")
     if not name.endswith(".toml"):
@@ -180,7 +178,6 @@ def _read_pairs(text: str, what: str) -> dict[str, list[str]]:
 
 
 def _stated_reading(plan: PlanText) -> dict[str, str]:
-    """Return the plan's options for reading the file, as values of the form."""
     data = plan.get("data", default={})
     named = data.get("names", ())
     header = next((key for key, value in _HEADERS.items() if data.get("header") is value), "auto")
@@ -192,7 +189,6 @@ def _stated_reading(plan: PlanText) -> dict[str, str]:
 
 
 def _reading(form: Form) -> dict[tuple[tuple[str, ...], str], Any]:
-    """Return the options for reading the file."""
     header = form.get("header", "auto")
     return {
         (DATA, "header"): _HEADERS.get(header),
