@@ -308,7 +308,7 @@ class _Check:
 
     @cached_property
     def release(self) -> Release:
-        return Release.of(read_contents(self.folder))
+        return read_contents(self.folder, Release)
 
     @cached_property
     def by_shards(self) -> ShardsCheck:

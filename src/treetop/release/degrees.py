@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop._util.picture import new_figure, save_figure
 from treetop.errors import QueryError
-from treetop.release.contents import Contents
 from treetop.release.derived import labels_of
+from treetop.release.release import Release
 from treetop.release.selection import Selection
 
 Ints = NDArray[np.int64]
@@ -33,14 +33,14 @@ class DegreeTables:
     bounds that still hold are kept: `lower` is 0 for people of at most a degree, and `upper` null or 1 elsewhere.
     """
 
-    release: Contents
+    release: Release
 
     def __post_init__(self) -> None:
         if "degrees" not in self.release.card["plan"]:
             raise QueryError("this release is not of degrees: there is nothing to derive from degrees")
 
     @staticmethod
-    def of(selected: Contents | Selection) -> DegreeTables:
+    def of(selected: Release | Selection) -> DegreeTables:
         """Make the tables of a whole release; a selection by degree has no distribution of its own and is refused."""
         if isinstance(selected, Selection):
             if selected.conditions:

@@ -20,9 +20,9 @@ from treetop.plan.groups.plan import GroupPlan
 from treetop.plan.groups.planned import SIZE
 from treetop.plan.workload import as_confidence
 from treetop.privacy import TOTAL
-from treetop.release.contents import Contents
 from treetop.release.intervals.boxes import Range
 from treetop.release.intervals.cells import MeasuredCells
+from treetop.release.release import Release
 from treetop.release.selection import Selection
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ class _Places(NamedTuple):
 class GroupTables:
     """Tables of places that follow from released group sizes; groups above the largest size count as that size."""
 
-    release: Contents | Selection
+    release: Release | Selection
 
     def __post_init__(self) -> None:
         if "groups" not in self.release.card["plan"]:
@@ -140,13 +140,13 @@ class GroupTables:
 
     def _confidence(self, confidence: float | None, places: _Places | None) -> float | None:
         """Return the confidence of bounds; None if the release has none, or if only a part of a place is asked for."""
-        whole = self.release if isinstance(self.release, Contents) else self.release.whole
+        whole = self.release.whole
         if places is not None and not places.whole:
             return None
         return whole.confidence if confidence is None or whole.confidence is None else as_confidence(confidence)
 
     def _cells(self) -> MeasuredCells:
-        whole = self.release if isinstance(self.release, Contents) else self.release.whole
+        whole = self.release.whole
         assert whole.cells is not None
         return whole.cells
 

@@ -16,7 +16,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.measure.measure import Remainders
 from treetop.measure.questions import leaves_of
-from treetop.release.contents import Contents
+from treetop.release.release import Release
 from treetop.release.tree import spans
 
 SIZES = ((0, 0), (1, 4), (5, 10), (11, 24), (25, 99), (100, None))
@@ -77,7 +77,7 @@ class LevelErrors:
         return asdict(self)
 
 
-def measure_errors(release: Contents, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
+def measure_errors(release: Release, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
     """Compare a release with the true counts of the same spine, at the total and at every level.
 
     A remainder at a node counts there and above, and is in no node further down. `dropped` is the number of records
@@ -254,7 +254,7 @@ def _biases(zeros: int, error: Values, true: NDArray[np.int64]) -> tuple[Bias, .
 # How far the counts of margins are from the truth, table by table: for the steward, since private data tell it.
 
 
-def measure_margin_errors(release: Contents, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
+def measure_margin_errors(release: Release, truth: Counts, dropped: int = 0) -> tuple[LevelErrors, ...]:
     """Compare the margins of a release with the true counts of the same spine; `dropped` records are in no cell."""
     margins, own = [table.margin for table in release.margins], (table.count for table in release.margins)
     return _compared(release.spine, margins, own, truth, dropped)

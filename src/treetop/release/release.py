@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from treetop._util.files import resolved
+from treetop._util.lazy import deferring
+from treetop.card.rebuild import rebuild_unit
+from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import MARGIN
+from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.release.contents import Contents
+from treetop.ledger import Reservation
+from treetop.measure.measure import Evidence, Remainders
 from treetop.release.estimates.reestimate import estimated_again
 from treetop.release.estimates.table import estimates_table, margin_estimates_table
 from treetop.release.folder import NODES, PLACES, check_place, drafted, load, save
 from treetop.release.folder.tables import unresolved_table
-from treetop.release.intervals.nodes import Interval, LevelIntervals
+from treetop.release.intervals.cells import MeasuredCells
+from treetop.release.intervals.nodes import LevelIntervals
+from treetop.release.margins import MarginTable
+from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import Measurements
-from treetop.release.selection import Selection, level_index, shown
+from treetop.release.selection import Queries, level_index
+from treetop.release.shards import NO_MEASUREMENTS, OneShard, Shards
 from treetop.release.stored import read_table
+from treetop.release.tree import ReleasedTree
 
 
+@deferring("nodes", "count", "evidence")
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Contents):
-    """Released counts: the leaves above zero, from which every coarser count is a sum."""
+class Release(Queries):
+    """Released counts: the leaves above zero, from which every coarser count is a sum, in memory or in a folder."""
 
-    @staticmethod
-    def of(contents: Contents) -> Release:
-        """Make a release from its contents."""
-        return Release(**{one.name: contents.__dict__[one.name] for one in fields(Contents)})
+    spine: Spine
+    nodes: NDArray[np.int32] = field(repr=False)
+    """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
+    count: NDArray[np.int64] = field(repr=False)
+    """The released count of each leaf, above zero. A leaf that is not here is a released zero."""
+    card: dict[str, Any] = field(repr=False)
+    plan_toml: str | None = field(default=None, repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
+    """Kept measurements, for intervals; None if the plan has intervals off."""
+    left: Remainders | None = field(default=None, repr=False)
+    """Counts left at coarser nodes; None if the plan names every count to the leaves."""
+    all_measured: Measurements | None = field(default=None, repr=False)
+    """All measurements, if they are more than those under released nodes or not from the top down."""
+
+    margins: tuple[MarginTable, ...] = field(default=(), repr=False)
+    """The kept tables that were measured beside the spine."""
+    facts: PublicFacts | None = field(default=None, repr=False)
+    """Public facts that the release keeps; None if there are none."""
+    public: NDArray[np.int64] | None = field(default=None, repr=False)
+    """The public number of groups, or people, of every leaf region that is kept; None if none is."""
+    reservation: Reservation | None = field(default=None, repr=False)
+    """The charge in a ledger, until a folder is recorded; None if no ledger was charged."""
+    stored: Shards | None = field(default=None, repr=False)
+    """The leaves shard by shard, if they stay in a folder until all are asked for."""
+
+    @property
+    def whole(self) -> Release:  # type: ignore[override]
+        """The release itself."""
+        return self
 
     @staticmethod
     def load(folder: str | Path) -> Release:
@@ -37,7 +76,7 @@ class Release(Contents):
 
         Of a folder in parts, the leaves are read when they are asked for, and compared with the card then.
         """
-        return Release.of(load(Path(folder)))
+        return load(Path(folder), Release)
 
     def save(self, folder: str | Path, force: bool = False, nodes: bool = False, part: int | None = None) -> None:
         """Write the release folder, whole or not at all.
@@ -51,60 +90,51 @@ class Release(Contents):
         if self.reservation is not None and not self.reservation.is_complete:
             self.reservation.complete(card_sha256)
 
-    def where(self, **codes: str) -> Selection:
-        """Select by a combination of codes, each of any level; a selection answers the same questions.
+    @property
+    def confidence(self) -> float | None:
+        """Confidence of the intervals; None if they are off."""
+        off = self.card.get("plan", {}).get("confidence", True) is None
+        none = self.shards.evidence is None and self.all_measured is None
+        return None if none or off else float(self.card["accuracy"]["confidence"])
 
-        `where(origin="Veneto").by("destination.province")`; if a code stands at several levels, name the level:
-        `where(**{"destination.province": "Milano"})`.
-        """
-        return Selection(self).where(**codes)
+    @property
+    def selective(self) -> bool:
+        """Whether nodes were named by a test; their intervals account for that selection."""
+        return self.left is not None
 
-    def query(self, **codes: str) -> int:
-        """Return the count of a combination of codes, each of any level; attributes left out are summed over.
+    @cached_property
+    def shards(self) -> Shards:
+        """The leaves shard by shard; a release in memory has one shard."""
+        return self.in_memory if self.stored is None else self.stored
 
-        `query(origin="Veneto", destination="Milano")`; an ambiguous code is named as in `where`.
-        """
-        return Selection(self).query(**codes)
+    @property
+    def in_memory(self) -> OneShard:
+        """All leaves as one shard."""
+        known = self.cells or (None if self.evidence is None else self.measured)
+        return OneShard.of(self.tree, known, self.facts)
 
-    def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
-        """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another.
+    @cached_property
+    def tree(self) -> ReleasedTree:
+        """The released nodes of every level."""
+        return ReleasedTree(self.spine, self.nodes, self.count, self.left)
 
-        The count may be that of one node or of any combination of codes, released or not.
-        """
-        return Selection(self).interval(confidence, **codes)
+    @cached_property
+    def measured(self) -> KeptMeasurements:
+        """The kept measurements beside the released tree."""
+        if self.evidence is None:
+            raise ReleaseError(NO_MEASUREMENTS)
+        return KeptMeasurements(self.tree, self.evidence, self.all_measured, self.selective, self.facts)
 
-    def by(
-        self, *levels: str, intervals: bool = True, confidence: float | None = None, names: bool = False
-    ) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row per combination above zero.
-
-        `release.by("origin.region")` leaves the destination out; the columns are named as asked. A short name,
-        `"region"`, stands for that level of every attribute which has one. Rows are in the order in which the codes
-        were listed. Remainders at one of the levels are in no row, unless a margin has counted such rows: then these
-        are its own counts. If the release has intervals, each row has `lower` and `upper`, at the confidence of the
-        plan or at another; not in tables of more than 100,000 rows. With `names`, the names of codes stand beside them,
-        if the release has any.
-        """
-        return Selection(self).by(*levels, intervals=intervals, confidence=confidence, names=names)
-
-    def table(self, level: str | None = None) -> pa.Table:
-        """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
-
-        There is one column for each attribute that is refined by then, named after it, and `count`; with intervals
-        `lower` and `upper` as well. Remainders above the level are in no row.
-        """
-        return Selection(self).table(level)
-
-    def batches(self, level: str | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `table`, some at a time: of a release in parts, one part after the other."""
-        return Selection(self).batches(level)
-
-    def records(self) -> pa.Table:
-        """Return synthetic records, one row per unit of count, with dictionary-coded columns.
-
-        Remainders belong to no leaf, and have no records.
-        """
-        return Selection(self).records()
+    @cached_property
+    def cells(self) -> MeasuredCells | None:
+        """The kept measurements of group sizes or degrees; None for other counts."""
+        plan = self.card.get("plan", {})
+        told = plan.get("degrees") or plan.get("groups")
+        if told is None or self.all_measured is None:
+            return None
+        people = self.tree.total if rebuild_unit(self.card).total_is_exact(False) else None
+        kept = self.public is not None
+        return MeasuredCells(self.tree, self.all_measured, told["form"] == "cumulative", people, kept)
 
     def unresolved(self) -> pa.Table:
         """Return the remainders at coarser nodes: level, the node's codes (null if not refined) and count."""
@@ -142,12 +172,6 @@ class Release(Contents):
         It needs all measurements (`keep_measurements`). Its card says which release they come from.
         """
         return estimated_again(self)
-
-    def __repr__(self) -> str:
-        return repr(Selection(self))
-
-    def _repr_html_(self) -> str:
-        return shown(Selection(self))
 
 
 def reestimate(folder: str | Path, out: str | Path, *, force: bool = False) -> Release:

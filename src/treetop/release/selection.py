@@ -6,7 +6,8 @@ import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +22,14 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.plan.graphs.degrees import DEGREE
 from treetop.plan.groups.planned import SIZE
-from treetop.release.contents import Contents
 from treetop.release.intervals.boxes import Boxes, Range, narrowed
 from treetop.release.intervals.nodes import Interval
 from treetop.release.margins import MarginTable, find
-from treetop.release.shards import level_rows
+from treetop.release.shards import inside, level_rows
 from treetop.release.tree import ReleasedTree, meeting
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
 
 Ints = NDArray[np.int64]
 
@@ -34,15 +37,229 @@ MOST_ROWS = 100_000
 """Tables of sums with more rows than this have no intervals."""
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+class Queries:
+    """The questions that a release and a selection of it answer alike."""
+
+    whole: Release
+    """The release itself, of which a selection is a part."""
+    conditions: tuple[str, ...] = ()
+    """Such as `origin=Veneto`; none for a whole release."""
+    ranges: Mapping[int, Range] = MappingProxyType({})
+    """By attribute, the first selected leaf and the one after the last."""
+
+    @property
+    def tree(self) -> ReleasedTree:
+        """The selected nodes of every level."""
+        raise NotImplementedError
+
+    @property
+    def total(self) -> int:
+        """The sum of all counts, with remainders of nodes that are selected entirely, or as a margin has counted it."""
+        return self.whole.shards.total_within(self.ranges) if self._own_count is None else self._own_count
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves are above zero."""
+        return len(self.tree.count) if self.ranges else self.whole.shards.leaves
+
+    @property
+    def unresolved_total(self) -> int:
+        """How much of the total is not resolved down to the leaves."""
+        return 0 if self.whole.left is None else self.total - int(self.tree.count.sum())
+
+    @property
+    def partly_unresolved(self) -> int:
+        """The remainders at nodes that are selected only in part: these counts may belong here.
+
+        0 if a margin has counted the selection, since its count is complete.
+        """
+        left = self.whole.left
+        if left is None or not self.ranges or self._own_count is not None:
+            return 0
+        meets, within = meeting(self.whole.spine, left, self.ranges)
+        return int(left.count[meets & ~within].sum())
+
+    def where(self, **codes: str) -> Selection:
+        """Select by a combination of codes, each of any level; a selection answers the same questions.
+
+        `where(origin="Veneto").by("destination.province")`; if a code stands at several levels, name the level:
+        `where(**{"destination.province": "Milano"})`.
+        """
+        conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
+        found = [self.whole.spine.find(name, self._padded(name, code)) for name, code in codes.items()]
+        return Selection(self.whole, conditions, narrowed(self.ranges, found))
+
+    def _padded(self, name: str, code: str) -> str:
+        """Return a size or a degree with the zeros in front that its codes have, as 03 for 3; other codes unchanged."""
+        attribute = name.partition(".")[0]
+        if attribute not in (SIZE, DEGREE) or not {"groups", "degrees"} & self.whole.card["plan"].keys():
+            return code
+        return str(code).zfill(len(self.whole.spine.attributes[attribute].codes[-1][0].as_py()))
+
+    def query(self, **codes: str) -> int:
+        """Return the count of a combination of codes, each of any level; attributes left out are summed over.
+
+        `query(origin="Veneto", destination="Milano")`; an ambiguous code is named as in `where`.
+        """
+        return self.where(**codes).total
+
+    @cached_property
+    def _own_count(self) -> int | None:
+        """The count of the selection in a margin, remainders included; None if the leaves have all."""
+        if any(start >= stop for start, stop in self.ranges.values()):
+            return None
+        boxes = Boxes.one(self.whole.spine, self.ranges)
+        table = self._counted_apart(boxes)
+        return None if table is None else int(table.count[table.cells(boxes)[0]])
+
+    def _counted_apart(self, boxes: Boxes) -> MarginTable | None:
+        """Return the margin that has counted cells with all their remainders; None if the leaves have all."""
+        table = None if self.whole.left is None else find(self.whole.margins, self.whole.spine, boxes.depth)
+        return None if table is None or not table.exact else table
+
+    def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
+        """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another.
+
+        The count may be that of one node or of any combination of codes, released or not.
+        """
+        ranges = self.where(**codes).ranges
+        if any(start >= stop for start, stop in ranges.values()):
+            return Interval(0, 0)  # the conditions exclude each other
+        lower, upper = self.intervals_of(Boxes.one(self.whole.spine, ranges), confidence)
+        return Interval(int(lower[0]), int(upper[0]))
+
+    def by(
+        self, *levels: str, intervals: bool = True, confidence: float | None = None, names: bool = False
+    ) -> pa.Table:
+        """Return sums over any choice of `attribute.level`, one row per combination above zero.
+
+        `release.by("origin.region")` leaves the destination out; the columns are named as asked. A short name,
+        `"region"`, stands for that level of every attribute which has one. Rows are in the order in which the codes
+        were listed. Remainders at one of the levels are in no row, unless a margin has counted such rows: then these
+        are its own counts. If the release has intervals, each row has `lower` and `upper`, at the confidence of the
+        plan or at another; not in tables of more than 100,000 rows. With `names`, the names of codes stand beside them,
+        if the release has any.
+        """
+        spine, confident = self.whole.spine, self.whole.confidence
+        named = self._named(levels)
+        asked = [part for _, part in named]
+        trees = [spine.trees[part.attribute] for part in asked]
+        leaf, counts = self._sums(asked)
+        columns = [tree.ancestors(part.depth)[leaf[part.attribute]] for tree, part in zip(trees, asked, strict=True)]
+        # The first row of every distinct combination, in the order in which the codes were listed.
+        inverse, first = np.zeros(len(counts), np.int64), np.empty(0, np.int64)
+        for tree, part, column in zip(trees, asked, columns, strict=True):
+            listed = tree.listing(part.depth)[column]
+            key = inverse * (int(listed.max(initial=0)) + 1) + listed
+            _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        count = np.zeros(len(first), np.int64)
+        np.add.at(count, inverse, counts)
+        codes = [
+            tree.codes[part.depth].take(pa.array(column[first]))
+            for tree, part, column in zip(trees, asked, columns, strict=True)
+        ]
+        table = pa.table([*codes, pa.array(count)], names=[*(name for name, _ in named), "count"])
+        if names:
+            for (name, part), tree, column in zip(named, trees, columns, strict=True):
+                table = with_names(table, name, tree, part.depth, column[first])
+        if not intervals or confident is None or len(first) > MOST_ROWS:
+            return table
+        boxes = Boxes.of_rows(spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
+        lower, upper = self.intervals_of(boxes, confidence)
+        return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
+
+    def _sums(self, asked: Sequence[AttributeStep]) -> tuple[NDArray[np.integer], Ints]:
+        """Return a leaf of every cell above zero at some levels, and its count; a cell may have several summands."""
+        spine = self.whole.spine
+        boxes = Boxes.of_rows(spine, self.ranges, asked, np.zeros((len(spine.trees), 0), np.int64))
+        if (table := self._counted_apart(boxes)) is None:
+            depths: dict[int, int] = {}
+            for part in asked:
+                depths[part.attribute] = max(depths.get(part.attribute, 0), part.depth)
+            return self.whole.shards.sums_within(self.ranges, depths)
+        leaf = table.leaves(spine)
+        own = {attribute: ends for attribute, ends in self.ranges.items() if attribute in table.margin.attributes}
+        chosen = (table.count > 0) & inside(leaf, own)
+        return leaf[:, chosen], table.count[chosen]
+
+    def columns_of(self, *levels: str) -> list[str]:
+        """Return the columns of codes that `by` has for these levels."""
+        return [name for name, _ in self._named(levels)]
+
+    def _named(self, levels: Sequence[str]) -> list[tuple[str, AttributeStep]]:
+        """Return the columns that names of levels ask for: one each, or one for each attribute of a merged step."""
+        spine = self.whole.spine
+        if not levels:
+            raise QueryError("name at least one level, such as " + spine.splits[0])
+        found: list[tuple[str, AttributeStep]] = []
+        for level in dict.fromkeys(one for asked in levels for one in spine.levels_named(asked)):
+            parts = spine.refinements(level)
+            names = [level] if len(parts) == 1 else [name.strip() for name in level.split(TIMES.strip())]
+            if len(parts) > 1:
+                by_attribute = {part.attribute: part for part in parts}
+                parts = tuple(by_attribute[spine.refinements(name)[0].attribute] for name in names)
+            found += zip(names, parts, strict=True)
+        return found
+
+    def intervals_of(self, boxes: Boxes, confidence: float | None = None) -> tuple[Ints, Ints]:
+        """Return the lower and upper bounds of the true counts of boxes, released or not."""
+        confidence = self.whole.confidence or 0.95 if confidence is None else confidence
+        _ = self.whole.shards.measured  # refuses a release without measurements
+        if (table := find(self.whole.margins, self.whole.spine, boxes.depth)) is not None:
+            cells = table.cells(boxes)
+            lower, upper = table.intervals(confidence)
+            return lower[cells], upper[cells]
+        return self.whole.shards.intervals_of(boxes, confidence)
+
+    def table(self, level: str | None = None) -> pa.Table:
+        """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
+
+        There is one column for each attribute that is refined by then, named after it, and `count`; with intervals
+        `lower` and `upper` as well, except for a part of a release, whose nodes may not be those that they are of.
+        Remainders above the level are in no row.
+        """
+        index = level_index(self.whole.spine, level)
+        if self.conditions:
+            return level_rows(self.whole.spine, index, self.tree.at(index), None)
+        return self.whole.shards.table(index, self.whole.confidence)
+
+    def batches(self, level: str | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of `table`, some at a time: of a large release, one shard after the other."""
+        if self.conditions:
+            yield self.table(level)
+        else:
+            yield from self.whole.shards.tables(level_index(self.whole.spine, level), self.whole.confidence)
+
+    def records(self) -> pa.Table:
+        """Return synthetic records, one row per unit of count, with dictionary-coded columns.
+
+        Remainders belong to no leaf, and have no records.
+        """
+        nodes, count, spine = self.tree.nodes, self.tree.count, self.whole.spine
+        rows = np.repeat(np.arange(len(count)), count)
+        columns = [
+            pa.DictionaryArray.from_arrays(pa.array(own[rows]), tree.codes[-1])
+            for tree, own in zip(spine.trees, nodes, strict=True)
+        ]
+        return pa.table(columns, names=list(spine.attributes))
+
+    def _repr_html_(self) -> str:
+        return shown(self)
+
+    def __repr__(self) -> str:
+        card, spine = self.whole.card, " > ".join(level.name for level in self.whole.spine.levels)
+        warning = "" if card["private"] else "NOT PRIVATE; "
+        where = f"where {', '.join(self.conditions)}: " if self.conditions else ""
+        return f"Release({warning}{where}{self.total:,} in {self.leaves:,} leaves; {spine})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection(Queries):
     """The part of a release that matches some codes; all of it if there are none."""
 
-    whole: Contents
+    whole: Release
     conditions: tuple[str, ...] = ()
-    """Such as `origin=Veneto`."""
-    ranges: Mapping[int, Range] = field(default_factory=dict, repr=False)
-    """By attribute, the first selected leaf and the one after the last."""
+    ranges: Mapping[int, Range] = field(default_factory=dict)
 
     @property
     def spine(self) -> Spine:
@@ -74,170 +291,6 @@ class Selection:
         """The released count of each leaf, above zero."""
         return self.tree.count
 
-    @property
-    def total(self) -> int:
-        """The sum of all counts, with remainders of nodes that are selected entirely, or as a margin has counted it."""
-        return self.whole.shards.total_within(self.ranges) if self._own_count is None else self._own_count
-
-    @property
-    def leaves(self) -> int:
-        """How many leaves are above zero."""
-        return len(self.count) if self.ranges else self.whole.leaves
-
-    @property
-    def unresolved_total(self) -> int:
-        """How much of the total is not resolved down to the leaves."""
-        return 0 if self.whole.left is None else self.total - int(self.count.sum())
-
-    @property
-    def partly_unresolved(self) -> int:
-        """The remainders at nodes that are selected only in part: these counts may belong here.
-
-        0 if a margin has counted the selection, since its count is complete.
-        """
-        left = self.whole.left
-        if left is None or not self.ranges or self._own_count is not None:
-            return 0
-        meets, within = meeting(self.spine, left, self.ranges)
-        return int(left.count[meets & ~within].sum())
-
-    def where(self, **codes: str) -> Selection:
-        """Select by these codes as well, each of any level."""
-        conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
-        found = [self.spine.find(name, self._padded(name, code)) for name, code in codes.items()]
-        return Selection(self.whole, conditions, narrowed(self.ranges, found))
-
-    def _padded(self, name: str, code: str) -> str:
-        """Return a size or a degree with the zeros in front that its codes have, as 03 for 3; other codes unchanged."""
-        attribute = name.partition(".")[0]
-        if attribute not in (SIZE, DEGREE) or not {"groups", "degrees"} & self.card["plan"].keys():
-            return code
-        return str(code).zfill(len(self.spine.attributes[attribute].codes[-1][0].as_py()))
-
-    def query(self, **codes: str) -> int:
-        """Return the count of a combination of codes, each of any level; attributes left out are summed over."""
-        return self.where(**codes).total
-
-    @cached_property
-    def _own_count(self) -> int | None:
-        """Return the count of the selection in a margin, remainders included; None if the leaves have all."""
-        if self.whole.left is None or any(start >= stop for start, stop in self.ranges.values()):
-            return None
-        boxes = Boxes.one(self.spine, self.ranges)
-        table = self._margin(boxes.depth)
-        return None if table is None or not table.exact else int(table.count[table.cells(boxes)[0]])
-
-    def _margin(self, depths: Sequence[int]) -> MarginTable | None:
-        """Return the margin of a table given by its depths; None if there is none."""
-        return find(self.whole.margins, self.spine, depths)
-
-    def _own_cells(self, levels: Sequence[AttributeStep]) -> tuple[Ints, Ints] | None:
-        """Return a leaf of every cell above zero, and its count, of a margin that has a row for each; as above."""
-        if self.whole.left is None:
-            return None
-        boxes = Boxes.of_rows(self.spine, self.ranges, levels, np.zeros((len(self.spine.trees), 0), np.int64))
-        table = self._margin(boxes.depth)
-        if table is None or not table.exact:
-            return None
-        leaf = table.leaves(self.spine)
-        chosen = table.count > 0
-        for attribute in table.margin.attributes:
-            start, stop = self.ranges.get(attribute, (0, self.spine.trees[attribute].sizes[-1]))
-            chosen &= (leaf[attribute] >= start) & (leaf[attribute] < stop)
-        return leaf[:, chosen], table.count[chosen]
-
-    def interval(self, confidence: float | None = None, /, **codes: str) -> Interval:
-        """Return the noise interval of `query(**codes)`, at the confidence of the plan or at another."""
-        ranges = self.where(**codes).ranges
-        if any(start >= stop for start, stop in ranges.values()):
-            return Interval(0, 0)  # the conditions exclude each other
-        lower, upper = self.intervals_of(Boxes.one(self.spine, ranges), confidence)
-        return Interval(int(lower[0]), int(upper[0]))
-
-    def by(
-        self, *levels: str, intervals: bool = True, confidence: float | None = None, names: bool = False
-    ) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row per combination above zero; see `Release.by`."""
-        named = self._named(levels)
-        asked = [part for _, part in named]
-        depths: dict[int, int] = {}
-        for part in asked:
-            depths[part.attribute] = max(depths.get(part.attribute, 0), part.depth)
-        leaf, counts = self._own_cells(asked) or self.whole.shards.sums_within(self.ranges, depths)
-        columns = [self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]] for part in asked]
-        listing = [self.spine.trees[part.attribute].listing(part.depth) for part in asked]
-        first, inverse = _groups([own[column] for own, column in zip(listing, columns, strict=True)])
-        count = np.zeros(len(first), np.int64)
-        np.add.at(count, inverse, counts)
-        arrays = [
-            self.spine.trees[part.attribute].codes[part.depth].take(pa.array(column[first]))
-            for part, column in zip(asked, columns, strict=True)
-        ]
-        table = pa.table([*arrays, pa.array(count)], names=[*(name for name, _ in named), "count"])
-        if names:
-            for (name, part), column in zip(named, columns, strict=True):
-                table = with_names(table, name, self.spine.trees[part.attribute], part.depth, column[first])
-        if not intervals or self.confidence is None or len(first) > MOST_ROWS:
-            return table
-        boxes = Boxes.of_rows(self.spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
-        lower, upper = self.intervals_of(boxes, confidence)
-        return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
-
-    def columns_of(self, *levels: str) -> list[str]:
-        """Return the columns of codes that `by` has for these levels."""
-        return [name for name, _ in self._named(levels)]
-
-    def _named(self, levels: Sequence[str]) -> list[tuple[str, AttributeStep]]:
-        if not levels:
-            raise QueryError("name at least one level, such as " + self.spine.splits[0])
-        every = dict.fromkeys(one for level in levels for one in self.spine.levels_named(level))
-        return [one for level in every for one in self._columns(level)]
-
-    def _columns(self, level: str) -> list[tuple[str, AttributeStep]]:
-        """Return the columns that a name asks for: one, or one for each attribute of a merged step."""
-        parts = self.spine.refinements(level)
-        names = [level] if len(parts) == 1 else [name.strip() for name in level.split(TIMES.strip())]
-        if len(parts) > 1:
-            own = [self.spine.refinements(name)[0].attribute for name in names]
-            parts = tuple(sorted(parts, key=lambda part: own.index(part.attribute)))
-        return list(zip(names, parts, strict=True))
-
-    def intervals_of(self, boxes: Boxes, confidence: float | None = None) -> tuple[Ints, Ints]:
-        """Return the lower and upper bounds of the true counts of boxes, released or not."""
-        confidence = self.confidence or 0.95 if confidence is None else confidence
-        _ = self.whole.shards.measured  # refuses a release without measurements
-        if (table := self._margin(boxes.depth)) is not None:
-            cells = table.cells(boxes)
-            lower, upper = table.intervals(confidence)
-            return lower[cells], upper[cells]
-        return self.whole.shards.intervals_of(boxes, confidence)
-
-    def table(self, level: str | None = None) -> pa.Table:
-        """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
-
-        A part of a release has counts only: its nodes may not be those that the intervals are of.
-        """
-        index = level_index(self.spine, level)
-        if self.conditions:
-            return level_rows(self.spine, index, self.tree.at(index), None)
-        return self.whole.shards.table(index, self.confidence)
-
-    def batches(self, level: str | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `table`, some at a time, so that no more than a part of a release is in memory."""
-        if self.conditions:
-            yield self.table(level)
-        else:
-            yield from self.whole.shards.tables(level_index(self.spine, level), self.confidence)
-
-    def records(self) -> pa.Table:
-        """Return synthetic records, one row per unit of count; remainders have no records."""
-        rows = np.repeat(np.arange(len(self.count)), self.count)
-        columns = [
-            pa.DictionaryArray.from_arrays(pa.array(nodes[rows]), tree.codes[-1])
-            for tree, nodes in zip(self.spine.trees, self.nodes, strict=True)
-        ]
-        return pa.table(columns, names=list(self.spine.attributes))
-
     def save(self, *_: object, **__: object) -> NoReturn:
         """Refuse: a folder holds a whole release."""
         raise ReleaseError(
@@ -249,15 +302,6 @@ class Selection:
         raise ReleaseError("estimates are made of a whole release: ask before `where`")
 
     reestimated = estimates
-
-    def _repr_html_(self) -> str:
-        return shown(self)
-
-    def __repr__(self) -> str:
-        warning = "" if self.card["private"] else "NOT PRIVATE; "
-        where = f"where {', '.join(self.conditions)}: " if self.conditions else ""
-        spine = " > ".join(level.name for level in self.spine.levels)
-        return f"Release({warning}{where}{self.total:,} in {self.leaves:,} leaves; {spine})"
 
 
 def with_names(
@@ -288,15 +332,6 @@ def level_index(spine: Spine, level: str | None) -> int:
     if level is None:
         return len(spine.levels)
     return 0 if level == TOTAL else spine.level(level).index
-
-
-def _groups(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return the first row of every distinct combination, in order, and each row's combination."""
-    inverse = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        width = int(column.max(initial=0)) + 1
-        _, first, inverse = np.unique(inverse * width + column, return_index=True, return_inverse=True)
-    return first, inverse
 
 
 # Released counts that lie outside their own interval: counts are made to add up, intervals are not.
@@ -335,38 +370,30 @@ MOST = 10
 """Most rows of a page for a notebook."""
 
 
-def shown(part: Selection) -> str:
+def shown(part: Queries) -> str:
     """Return a page for a notebook: the total, its protection, and the counts of the first level with several nodes."""
-    card, where = part.card, ", ".join(part.conditions)
-    title = html.escape(": ".join(filter(None, [card["title"] or "Release", where])))
-    guarantee = html.escape(render(card["warning"] or card["guarantee"]))
+    card, confidence = part.whole.card, part.whole.confidence
+    title = html.escape(": ".join(filter(None, [card["title"] or "Release", ", ".join(part.conditions)])))
+    total, guarantee = f"{part.total:,}", html.escape(render(card["warning"] or card["guarantee"]))
+    if confidence is not None:
+        bounds = part.interval()
+        mark = "" if bounds.lower <= part.total <= bounds.upper else ", which it lies outside of"
+        total += f" ({confidence:.0%} noise interval {bounds.lower:,} – {bounds.upper:,}{mark})"
     counted = "".join(f"<br>{html.escape(render(one))}" for one in card.get("counted", {}).get("sentences", ()))
-    head = f"<p><b>{title}</b>: {_total(part)} in {part.leaves:,} leaves{counted}<br>{guarantee}</p>"
-    return head + _table(part)
-
-
-def _total(part: Selection) -> str:
-    if part.confidence is None:
-        return f"{part.total:,}"
-    bounds = part.interval()
-    mark = "" if bounds.lower <= part.total <= bounds.upper else ", which it lies outside of"
-    return f"{part.total:,} ({part.confidence:.0%} noise interval {bounds.lower:,} – {bounds.upper:,}{mark})"
-
-
-def _table(part: Selection) -> str:
-    """Return the largest counts of the first level that divides the selection, or of the last one."""
+    head = f"<p><b>{title}</b>: {total} in {part.leaves:,} leaves{counted}<br>{guarantee}</p>"
+    # The largest counts of the first level that divides the selection, or of the last one.
     found = pa.table({})
-    for level in part.spine.levels:
+    for level in part.whole.spine.levels:
         found = part.by(level.name, names=True)
         if found.num_rows > 1:
             break
     if not found.num_rows:
-        return ""
+        return head
     largest = noted(found.sort_by([("count", "descending")]).slice(0, MOST))
-    rows = "".join(_row(one.values(), "td") for one in largest.to_pylist())
+    rows = "".join(_row(row.values(), "td") for row in largest.to_pylist())
     more = found.num_rows - largest.num_rows
     rest = f"<p>and {more:,} more rows</p>" if more else ""
-    return f"<table><thead>{_row(largest.column_names, 'th')}</thead><tbody>{rows}</tbody></table>{rest}"
+    return f"{head}<table><thead>{_row(largest.column_names, 'th')}</thead><tbody>{rows}</tbody></table>{rest}"
 
 
 def _row(cells: Iterable[object], tag: str) -> str:

@@ -35,7 +35,7 @@ from treetop.release.measurements import FEW_NODES, Measurements
 from treetop.release.tree import LevelNodes, ReleasedTree, coarser, codes_at, meeting, spans_at
 
 if TYPE_CHECKING:
-    from treetop.release.contents import Contents
+    from treetop.release.release import Release
 
 Ints = NDArray[np.int64]
 Ranges: TypeAlias = Mapping[int, Range]
@@ -505,7 +505,7 @@ class CutShards(Shards):
         return {0: [0] * len(self.below)}
 
 
-def _has_one_shard(release: Contents) -> bool:
+def _has_one_shard(release: Release) -> bool:
     """Whether a release always has one shard: of cells, estimated from all measurements, or with remainders.
 
     The intervals of remainders depend on all nodes that were named.
@@ -514,7 +514,7 @@ def _has_one_shard(release: Contents) -> bool:
     return release.left is not None or release.all_measured is not None or "groups" in plan or "degrees" in plan
 
 
-def cut(release: Contents, part: int | None) -> Shards:
+def cut(release: Release, part: int | None) -> Shards:
     """Cut a release into shards of about `part` leaves; a small one has one shard."""
     if release.stored is not None and part is None:
         return release.stored

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.domain.table_cells import CellNumbering, Depths, below
-from treetop.release.contents import Contents
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import LevelIntervals
+from treetop.release.release import Release
 from treetop.release.selection import Selection
 from treetop.release.tree import LevelNodes
 
@@ -87,7 +87,7 @@ class LevelSums:
     """Sum of the upper bounds of all that are not released."""
 
 
-def level_sums(release: Contents, intervals: Sequence[LevelIntervals]) -> list[LevelSums]:
+def level_sums(release: Release, intervals: Sequence[LevelIntervals]) -> list[LevelSums]:
     """Return the sums of the total and of every level.
 
     A public node that is not released has the bound of the deepest released node v above it. So the sum over all of

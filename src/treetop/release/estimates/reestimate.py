@@ -7,20 +7,22 @@ measurements. It reads noisy values only, so that it costs no privacy, and can b
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from treetop.card import RunInfo, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
 from treetop.plan.workload import CONFIDENCE
-from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.estimates.whole_numbers import lower_error, lower_error_under
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 from treetop.repair import REPAIRS
 
-AnyRelease = TypeVar("AnyRelease", bound=Contents)
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
+AnyRelease = TypeVar("AnyRelease", bound="Release")
 
 STEP = "the next release can, with `keep_measurements=True`, but it spends its loss again"
 """Hint of the error for a release without all measurements."""
@@ -33,7 +35,7 @@ _GROUPS = (
 """Error message: releases of group sizes have no estimates beside their counts."""
 
 
-def all_measurements(release: Contents) -> Measurements:
+def all_measurements(release: Release) -> Measurements:
     """Return all measurements of a release; refuse one that has not kept them."""
     if "groups" in release.card["plan"]:
         raise ReleaseError(_GROUPS)
@@ -57,7 +59,7 @@ def with_lower_error(release: AnyRelease) -> AnyRelease:
     return replace(release, nodes=nodes, count=count, evidence=evidence, all_measured=measurements, margins=margins)
 
 
-def why_not_again(release: Contents) -> str | None:
+def why_not_again(release: Release) -> str | None:
     """Return the reason that a release with kept measurements cannot be reestimated; None if it can."""
     plan = rebuild_plan(release.card, release.spine, release.facts)
     if REPAIRS[plan.repair].again:

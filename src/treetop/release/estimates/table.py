@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,14 @@ from treetop.domain.table_cells import Depths
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError
 from treetop.measure.margins import groups_of
-from treetop.release.contents import Contents
 from treetop.release.estimates.align import TreeLevel, measured_tree
 from treetop.release.estimates.reestimate import all_measurements
 from treetop.release.margins import MarginTable, codes_of
 from treetop.release.tree import ReleasedTree, codes_at, spans_at
 from treetop.repair.least_squares import LevelEstimates, MeasuredLevel, least_squares
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
 
 # Least squares over a measured tree and the margins beside it, together.
 
@@ -307,14 +309,14 @@ class LevelDifference:
         return asdict(self)
 
 
-def estimates_table(release: Contents, index: int) -> pa.Table:
+def estimates_table(release: Release, index: int) -> pa.Table:
     """Return the estimates of a level by its position, with standard deviations and released counts."""
     level = next(level for at, level in enumerate(estimated_levels(release)) if at == index)
     numbers = {"estimate": level.value, "sd": np.sqrt(level.variance), "count": level.released}
     return pa.table(codes_at(release.spine, index, level.nodes) | numbers)
 
 
-def margin_estimates_table(release: Contents, name: str) -> pa.Table:
+def margin_estimates_table(release: Release, name: str) -> pa.Table:
     """Return the estimates of a margin by the name of its part, such as "margin origin.state"."""
     names = [table.margin.part for table in release.margins]
     if name not in names:
@@ -328,7 +330,7 @@ def margin_estimates_table(release: Contents, name: str) -> pa.Table:
     return pa.table(dict(reversed(codes_of(release.spine, table.margin, np.arange(len(own.value))).items())) | numbers)
 
 
-def level_differences(release: Contents) -> list[LevelDifference]:
+def level_differences(release: Release) -> list[LevelDifference]:
     """Return how estimates differ from released counts, from the total down and then margin by margin."""
     spine, joined = release.spine, _joined(release)
     names = [(TOTAL, TOTAL), *((level.name, title_of(spine, spine.depths(level.index))) for level in spine.levels)]
@@ -352,18 +354,18 @@ _Joined = tuple[list[TreeLevel], list[LevelEstimates], list[LevelEstimates]]
 """The measured tree, the estimates of its levels, and those of the margins."""
 
 
-def _joined(release: Contents) -> _Joined:
+def _joined(release: Release) -> _Joined:
     tree = measured_tree(all_measurements(release), release.measured.root)
     levels, margins = joined_estimates(release.spine, tree, release.margins)
     return tree, levels, [_clipped(own, table.known) for own, table in zip(margins, release.margins, strict=True)]
 
 
-def estimated_levels(release: Contents) -> Iterator[EstimatedNodes]:
+def estimated_levels(release: Release) -> Iterator[EstimatedNodes]:
     """Yield the estimates of the total and of every level below it."""
     yield from _estimated_levels(release, _joined(release))
 
 
-def _estimated_levels(release: Contents, joined: _Joined) -> Iterator[EstimatedNodes]:
+def _estimated_levels(release: Release, joined: _Joined) -> Iterator[EstimatedNodes]:
     released = release.tree
     tree, found, _ = joined
     root = np.zeros(1, np.int64) if len(released.at(0)) else np.full(1, -1)
@@ -375,7 +377,7 @@ def _estimated_levels(release: Contents, joined: _Joined) -> Iterator[EstimatedN
         yield _within_facts(release, level.index, above)
 
 
-def _within_facts(release: Contents, index: int, level: EstimatedNodes) -> EstimatedNodes:
+def _within_facts(release: Release, index: int, level: EstimatedNodes) -> EstimatedNodes:
     """Return estimates within public facts. Each comes nearer to a truth that keeps them, or stays."""
     if release.facts is None:
         return level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,15 @@ from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.noise.law import described_law
-from treetop.release.contents import Contents
 from treetop.release.estimates.align import align
 from treetop.release.measurements import LevelMeasurements, Measurements
 from treetop.release.shards import Shards
 from treetop.release.stored import read_table, whole_numbers
 from treetop.release.tree import ReleasedTree
 from treetop.repair import REPAIRS
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
 
 Ints = NDArray[np.int64]
 
@@ -55,7 +57,7 @@ def evidence_table(evidence: Evidence) -> pa.Table:
     )
 
 
-def with_evidence(release: Contents, folder: Path) -> Contents:
+def with_evidence(release: Release, folder: Path) -> Release:
     """Read the kept measurements: those under released nodes, or all if there are more."""
     laws = laws_of(release.card)
     if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from treetop.domain.spine_level import Level
 from treetop.errors import ReleaseError, TreetopError
 from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
-from treetop.release.contents import Contents
 from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, laws_of, with_evidence
 from treetop.release.folder.shards import FOLDERS, INDEX, TOP, read_shards
 from treetop.release.folder.tables import (
@@ -43,6 +42,9 @@ from treetop.release.folder.tables import (
 )
 from treetop.release.margins import MARGINS, MarginTable, read_margins
 from treetop.release.stored import read_bytes, read_table, read_text
+
+if TYPE_CHECKING:
+    from treetop.release.release import Release
 
 COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
 HIERARCHIES = "hierarchies"
@@ -67,19 +69,19 @@ def _reading(folder: Path, lacking: _Kinds = (), damage: _Kinds = ()) -> Iterato
         raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
 
 
-def load(folder: Path) -> Contents:
+def load(folder: Path, kind: type[Release]) -> Release:
     """Read a release folder, and refuse one that was damaged since it was written.
 
     Every file that is read has the SHA-256 that the card names, and the card the one that its page names. `treetop
     check` computes everything again and so finds a changed number even if the hashes were changed with it.
     """
-    release = read_contents(folder, verified=True)
+    release = read_contents(folder, kind, verified=True)
     with _reading(folder, (LookupError, TypeError), (OSError,)):
         _refuse_changes(release.card, folder)
     return release
 
 
-def read_contents(folder: Path, *, verified: bool = False) -> Contents:
+def read_contents(folder: Path, kind: type[Release], *, verified: bool = False) -> Release:
     """Read a release folder as it is, to compare it with its card; refuse only a folder that is no release.
 
     Of one in parts, the leaves are read when they are asked for; if `verified`, their files are compared with the card
@@ -93,7 +95,7 @@ def read_contents(folder: Path, *, verified: bool = False) -> Contents:
         _refuse_other_levels(card, spine, facts, folder)
         plan_toml = read_text(folder / PLAN) if (folder / PLAN).exists() else None
         if in_parts(card):
-            return _in_parts(folder, card, spine, facts, plan_toml, verified)
+            return _in_parts(kind, folder, card, spine, facts, plan_toml, verified)
         leaves = read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
         trees = zip(spine.attributes, spine.trees, strict=True)
         nodes = np.array([tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees], np.int32)
@@ -111,7 +113,7 @@ def read_contents(folder: Path, *, verified: bool = False) -> Contents:
         left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
         margins = _margins(folder, card, spine, facts)
         public = read_public(folder / PUBLIC, spine) if (folder / PUBLIC).is_file() else None
-        release = Contents(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
+        release = kind(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
         return with_evidence(release, folder)
 
 
@@ -121,13 +123,14 @@ def in_parts(card: dict[str, Any]) -> bool:
 
 
 def _in_parts(
+    kind: type[Release],
     folder: Path,
     card: dict[str, Any],
     spine: Spine,
     facts: PublicFacts | None,
     plan_toml: str | None,
     verified: bool,
-) -> Contents:
+) -> Release:
     """Read a folder in parts, but for the leaves."""
     stated = {file["path"]: file["sha256"] for file in card["files"]}
     for name in stated:
@@ -140,7 +143,7 @@ def _in_parts(
             raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {_more(folder)}")
 
     shards = read_shards(folder, card, spine, facts, laws_of(card), verify)
-    return Contents(
+    return kind(
         spine,
         later(lambda: shards.all_leaves[0]),
         later(lambda: shards.all_leaves[1]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,15 +22,17 @@ from treetop.domain.spine_level import Ints
 from treetop.domain.table_cells import CellNumbering
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Remainders
-from treetop.release.contents import Contents
 from treetop.release.intervals.remainders import remainder_intervals
 from treetop.release.stored import read_schema, read_table, whole_numbers
 from treetop.release.tree import nodes_at, spans
 
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
 UNRESOLVED = "unresolved.parquet"
 
 
-def unresolved_table(release: Contents) -> pa.Table:
+def unresolved_table(release: Release) -> pa.Table:
     """Return one row per remainder: level, the node's codes (null if not refined), count and, if on, interval."""
     spine, left = release.spine, release.left
     if left is None:

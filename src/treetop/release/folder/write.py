@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,6 @@ from treetop.card.run_info import RunInfo
 from treetop.card.schema import validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
-from treetop.release.contents import Contents
 from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.read import (
@@ -49,6 +48,9 @@ from treetop.release.folder.tables import (
 from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.shards import Shards, cut
 
+if TYPE_CHECKING:
+    from treetop.release.release import Release
+
 Progress = Callable[[str, float], None]
 """Called with a step and its fraction that is done."""
 
@@ -67,7 +69,7 @@ class Draft:
         take_place(self.path, self.folder, self.force)
 
 
-def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = False, part: int | None = None) -> str:
+def save(release: Release, folder: Path, *, force: bool = False, nodes: bool = False, part: int | None = None) -> str:
     """Write the folder beside its place, flush it to disk, move it there in one step, and return its card's SHA-256."""
     options: dict[str, Any] = {"force": force, "nodes": nodes, "part": part}
     with claimed(folder, force) as beside, drafted(release, folder, beside=beside, **options) as draft:
@@ -77,7 +79,7 @@ def save(release: Contents, folder: Path, *, force: bool = False, nodes: bool = 
 
 @contextmanager
 def drafted(
-    release: Contents,
+    release: Release,
     folder: Path,
     *,
     force: bool = False,
@@ -107,7 +109,7 @@ def drafted(
         yield Draft(whole, folder, force, card_sha256)
 
 
-def sizes(release: Contents, nodes: Sequence[int] | None = None) -> dict[str, Any]:
+def sizes(release: Release, nodes: Sequence[int] | None = None) -> dict[str, Any]:
     """Return the size of a release, as its card states it: post-processing, like the counts themselves.
 
     `nodes` is how many nodes each level has, if that is known.
@@ -131,7 +133,7 @@ def _left_over(table: MarginTable) -> dict[str, Any]:
 
 
 def _write(
-    release: Contents,
+    release: Release,
     shards: Shards,
     folder: Path,
     nodes: bool,
@@ -165,7 +167,7 @@ def _write(
     return digest
 
 
-def _all_tables(release: Contents, shards: Shards, places: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+def _all_tables(release: Release, shards: Shards, places: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
     """Yield the tables of a release, and then, in folders of their own, the public ones that it refers to."""
     yield from stored_tables(release, shards)
     for kind, public in ((NAMES, _names(release, places)), (PLACES, places)):
@@ -173,7 +175,7 @@ def _all_tables(release: Contents, shards: Shards, places: Mapping[str, pa.Table
     template()  # compiled while the last tables are written
 
 
-def stored_tables(release: Contents, shards: Shards) -> Iterator[tuple[str, pa.Table]]:
+def stored_tables(release: Release, shards: Shards) -> Iterator[tuple[str, pa.Table]]:
     """Yield the tables of a release, except leaves in several shards, and then its hierarchies."""
     if not shards.below:
         yield COUNTS, shards.table(shards.top.level, release.confidence)
@@ -190,7 +192,7 @@ def stored_tables(release: Contents, shards: Shards) -> Iterator[tuple[str, pa.T
     yield from ((f"{HIERARCHIES}/{digest}.parquet", tree.to_table()) for digest, tree in trees.items())
 
 
-def _names(release: Contents, places: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+def _names(release: Release, places: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Return the names of codes, by the digest of their hierarchy; of two that share it, the first that has any."""
     found: dict[str, pa.Table] = {}
     for tree in release.spine.trees:
@@ -224,7 +226,7 @@ def _write_nodes(shards: Shards, path: Path, confidence: float | None, progress:
     return rows
 
 
-def _plan_toml(release: Contents) -> str:
+def _plan_toml(release: Release) -> str:
     return describe_plan(rebuild_plan(release.card, release.spine, release.facts), RunInfo.of_card(release.card))
 
 
