@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ import treetop as tt
 from treetop import Ledger
 from treetop.card import RunInfo, describe_release
 from treetop.card.composition import reserved_composition
+from treetop.checking.check import _Check as Check
 from treetop.ledger import unit_text
+from treetop.release.folder import read_domain, read_spine
 
 PLACE = tt.Hierarchy.from_table(
     pa.table({"region": ["N", "N", "S", "S"], "town": ["n1", "n2", "s1", "s2"]}), levels=["region", "town"]
@@ -95,7 +98,54 @@ def folder(pristine: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(pristine, tmp_path / "out"))
 
 
-Card = dict[str, Any]
+PUBLIC = ("hierarchies", "names", "places", "facts")
+"""How the files begin that hold hierarchies and facts."""
+
+
+@pytest.fixture
+def hierarchies_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the same hierarchies and facts of the same folder once, unless the card names another hash of a file."""
+    kept: dict[str, Any] = {}
+
+    def once(read: Callable[[Path, Any], Any], *parts: str) -> Callable[[Path, Any], Any]:
+        def read_once(folder: Path, card: Any) -> Any:
+            told = {part: card["plan"][part] for part in parts if part in card["plan"]}
+            files = [file for file in card["files"] if file["path"].startswith(PUBLIC)]
+            asked = json.dumps([read.__name__, str(folder), told, files])
+            if asked not in kept:
+                kept[asked] = read(folder, card)
+            return kept[asked]
+
+        return read_once
+
+    for module in ("treetop.checking.check", "treetop.release.folder.read"):
+        monkeypatch.setattr(f"{module}.read_spine", once(read_spine, "attributes", "spine"))
+        monkeypatch.setattr(f"{module}.read_domain", once(read_domain, "attributes", "spine", "facts"))
+
+
+@pytest.fixture
+def pages_are_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the page of a card be its hash: pages are made and compared in other tests."""
+    monkeypatch.setattr("treetop.checking.check.render", lambda card, digest: digest)
+
+
+@pytest.fixture
+def who_found_something_looks_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the check that came last, which mostly is the one that found something, come first the next time.
+
+    All of them look where none finds anything; and the next field is mostly found by the same one.
+    """
+    in_order = Check.checks
+    last = 0
+
+    def reordered(check: Check) -> Iterator[Any]:
+        nonlocal last
+        every = list(in_order(check))
+        first = min(last, len(every) - 1)
+        for last in (first, *range(first), *range(first + 1, len(every))):
+            yield every[last]
+
+    monkeypatch.setattr(Check, "checks", reordered)
 
 
 @pytest.fixture

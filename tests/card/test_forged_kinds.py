@@ -7,15 +7,10 @@ from pathlib import Path
 import pytest
 
 from . import folders
-from .test_forged_tables import (  # noqa: F401 (fixtures)
-    SHORT,
-    pages_are_hashes,
-    unexplained,
-    who_found_something_looks_first,
-)
+from .test_forged_tables import SHORT, unexplained
 
 
-@pytest.mark.usefixtures("pages_are_hashes", "who_found_something_looks_first")
+@pytest.mark.usefixtures("hierarchies_are_read_once", "pages_are_hashes", "who_found_something_looks_first")
 @pytest.mark.parametrize("kind", [kind for kind in folders.KINDS if kind not in SHORT])
 def test_no_edit_of_a_table_passes(kind: str, tmp_path: Path) -> None:
     assert unexplained(kind, tmp_path) == []

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop.checking.check import _Check as Check
 from treetop.checking.check import check_folder
 from treetop.release.folder import file_sha256
 
@@ -100,26 +99,6 @@ def forge(folder: Path, name: str, table: pa.Table) -> None:
     (folder / "card.html").write_text(file_sha256(folder / "card.json"), encoding="utf-8")
 
 
-@pytest.fixture
-def pages_are_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the page of a card be its hash: pages are made and compared in other tests."""
-    monkeypatch.setattr("treetop.checking.check.render", lambda card, digest: digest)
-
-
-@pytest.fixture
-def who_found_something_looks_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the check that found something come first the next time; all look where none finds anything."""
-    in_order, last = Check.checks, ""
-
-    def reordered(check: Check) -> Iterator[Any]:
-        nonlocal last
-        for subject, one in sorted(in_order(check), key=lambda about: about[0] != last):
-            last = subject
-            yield subject, one
-
-    monkeypatch.setattr(Check, "checks", reordered)
-
-
 def tables(folder: Path) -> list[str]:
     """The tables of a folder; of those in parts the first and the last."""
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
@@ -186,7 +165,7 @@ SHORT = (
 """The kinds that are edited in every run; test_forged_kinds.py has the others."""
 
 
-@pytest.mark.usefixtures("pages_are_hashes", "who_found_something_looks_first")
+@pytest.mark.usefixtures("hierarchies_are_read_once", "pages_are_hashes", "who_found_something_looks_first")
 @pytest.mark.parametrize("kind", SHORT)
 def test_no_edit_of_a_table_passes(kind: str, tmp_path: Path) -> None:
     assert unexplained(kind, tmp_path) == []
@@ -200,7 +179,7 @@ FAULTS: Mapping[str, tuple[str, str, object]] = {
 """Checks that are left out on purpose, with the table of which some edit then passes."""
 
 
-@pytest.mark.usefixtures("pages_are_hashes", "who_found_something_looks_first")
+@pytest.mark.usefixtures("hierarchies_are_read_once", "pages_are_hashes", "who_found_something_looks_first")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_check_that_is_left_out_is_noticed(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, table, nothing = FAULTS[fault]
