@@ -21,6 +21,8 @@ from treetop.checking.check import _Check as Check
 from treetop.ledger import unit_text
 from treetop.release.folder import read_domain, read_spine
 
+from ..privacy.audits import DEEP
+
 PLACE = tt.Hierarchy.from_table(
     pa.table({"region": ["N", "N", "S", "S"], "town": ["n1", "n2", "s1", "s2"]}), levels=["region", "town"]
 )
@@ -96,6 +98,25 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(pristine: Path, tmp_path: Path) -> Path:
     """A copy of the release folder."""
     return Path(shutil.copytree(pristine, tmp_path / "out"))
+
+
+def parts(value: Any) -> list[tuple[Any, Any]]:
+    """The parts of a part of a card by name or number: of a list, the first of every shape and the last.
+
+    With TREETOP_AUDIT=deep they are all of them.
+    """
+    if not isinstance(value, list):
+        return list(value.items()) if isinstance(value, dict) else []
+    shapes = [_shape(item) for item in value]
+    keep = {len(value) - 1, *map(shapes.index, shapes)} if not DEEP else range(len(value))
+    return [(at, value[at]) for at in sorted(keep) if value]
+
+
+def _shape(value: Any) -> object:
+    """The names and types of all fields in a value."""
+    if isinstance(value, dict):
+        return [(name, _shape(item)) for name, item in value.items()]
+    return [_shape(item) for item in value] if isinstance(value, list) else type(value)
 
 
 PUBLIC = ("hierarchies", "names", "places", "facts")

@@ -28,8 +28,7 @@ from treetop.cli import main
 from treetop.ledger import unit_text
 from treetop.release.folder import file_sha256
 
-from ..privacy.audits import DEEP
-from .conftest import PLANS, people
+from .conftest import PLANS, parts, people
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KEY = "00" * 32
@@ -154,15 +153,8 @@ REMOVED = object()
 
 
 def changes(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
-    """Yield every field of a card with what may stand there instead, or `REMOVED`; lists with a repeat, or reversed.
-
-    Of a list of several items of one shape, the first and the last are changed; a deep audit changes all.
-    """
-    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
-    if isinstance(value, list) and not DEEP:
-        shapes = [shape(item) for item in value]
-        items = [(at, item) for at, item in items if at in (shapes.index(shapes[at]), len(value) - 1)]
-    for name, item in items:
+    """Yield every field of a card with what may stand there instead, or `REMOVED`; lists with a repeat, or reversed."""
+    for name, item in parts(value):
         here = (*path, name)
         yield here, REMOVED
         if isinstance(item, dict | list):
@@ -170,13 +162,6 @@ def changes(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
             yield from changes(item, here)
         else:
             yield from ((here, other) for other in others(item))
-
-
-def shape(value: Any) -> object:
-    """The names and types of all fields in a value."""
-    if isinstance(value, dict):
-        return [(name, shape(item)) for name, item in value.items()]
-    return [shape(item) for item in value] if isinstance(value, list) else type(value)
 
 
 def _other_lists(item: Any) -> list[Any]:
