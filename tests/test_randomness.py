@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,13 +43,14 @@ def _fresh(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def _files() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCES.rglob("*.py")):
-        yield path.relative_to(SOURCES).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _files() -> dict[str, ast.Module]:
+    paths = sorted(SOURCES.rglob("*.py"))
+    return {path.relative_to(SOURCES).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def test_fresh_randomness_is_for_keys_names_and_passwords_only() -> None:
-    found = {name for name, tree in _files() if any(_fresh(tree))}
+    found = {name for name, tree in _files().items() if any(_fresh(tree))}
     assert found == {*ALLOWED, *SEEDED}, "say why here, or take the seed as an argument"
 
 
@@ -65,7 +67,7 @@ OPTIONAL = {
 
 def test_no_seed_or_key_can_be_left_out_for_a_fresh_one() -> None:
     found = set()
-    for name, tree in _files():
+    for name, tree in _files().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):  # a field of options
                 optional = isinstance(node.value, ast.Constant) and node.value.value is None
@@ -98,7 +100,7 @@ def _sets(tree: ast.AST) -> Iterator[int]:
 
 
 def test_nothing_depends_on_the_order_of_a_set() -> None:
-    assert [f"{name}:{line}" for name, tree in _files() for line in _sets(tree)] == []
+    assert [f"{name}:{line}" for name, tree in _files().items() for line in _sets(tree)] == []
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ def test_a_card_of_wrong_types_is_refused_in_one_way(name: str, tmp_path: Path) 
         tt.publish(HOUSEHOLDS, options=tt.RunOptions(testing_key=bytes(32)), out=folder)
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     (folder / "card.html").unlink()  # so that only the card itself can be found wrong
-    for path, bad in product(places(card), [None, True, -1.5, "x", [1], {}]):
+    wrong: list[object] = [None, True, -1.5, "x", [1], {}]
+    for path, bad in product(places(card), wrong):
         (folder / "card.json").write_text(json.dumps(put(card, path, bad)), encoding="utf-8")
         try:
             release = tt.Release.load(folder)

@@ -48,8 +48,10 @@ def released(table: Any, **options: Any) -> tt.Release:
     return tt.make_release(tt.Plan(SPINE, unit, tt.Loss(epsilon=1)), table, tt.RunOptions(testing_key=KEY, **options))
 
 
-@pytest.mark.parametrize("engine", ["local", "processes"])
-@pytest.mark.parametrize("where", STRAY)
+@pytest.mark.parametrize(
+    ("where", "engine"),
+    [*((where, "local") for where in STRAY), ("inside a value", "processes"), ("in the first line", "processes")],
+)
 def test_a_stray_carriage_return_is_refused_before_anything_is_spent(where: str, engine: str, tmp_path: Path) -> None:
     file, charged = tmp_path / "people.csv", []
     file.write_bytes(STRAY[where])

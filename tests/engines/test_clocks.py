@@ -49,6 +49,10 @@ with claimed(Path(sys.argv[1]), force=False) as beside:
 """
 
 
+SOME = pytest.mark.parametrize("clock", [APART[0], APART[2]], indirect=True, ids=lambda hours: f"{hours:+}h")
+"""For what no limit of hours decides."""
+
+
 @pytest.fixture(params=APART, ids=lambda hours: f"{hours:+}h")
 def clock(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return shifted(tmp_path_factory.mktemp("clock"), request.param)
@@ -94,6 +98,7 @@ def _date(folder: Path, clock: dict[str, str]) -> None:
         os.utime(path, (there, there))
 
 
+@SOME
 def test_a_place_that_is_written_to_is_taken_and_that_of_a_dead_process_is_free(
     clock: dict[str, str], tmp_path: Path
 ) -> None:
@@ -108,6 +113,7 @@ def test_a_place_that_is_written_to_is_taken_and_that_of_a_dead_process_is_free(
     assert list(tmp_path.iterdir()) == []
 
 
+@SOME
 def test_a_ledger_keeps_the_order_in_which_it_was_charged_and_no_clock_gives_anything_back(
     clock: dict[str, str], tmp_path: Path
 ) -> None:

@@ -41,11 +41,15 @@ class Event:
 
 def proven_epsilon(likely: int, unlikely: int, runs: int, delta: float, risk: float = RISK) -> float:
     """The epsilon below which an event seen so often under one table and the other refutes the guarantee."""
-    if likely == 0:
-        return -math.inf
-    low = float(beta.ppf(risk, likely, runs - likely + 1))
-    high = 1.0 if unlikely == runs else float(beta.ppf(1 - risk, unlikely + 1, runs - unlikely))
-    return math.log((low - delta) / high) if low > delta else -math.inf
+    return float(_proven(np.array([likely]), np.array([unlikely]), runs, delta, risk)[0])
+
+
+def _proven(likely: Samples, unlikely: Samples, runs: int, delta: float, risk: float) -> NDArray[np.float64]:
+    """The same of many events; bounds of Clopper and Pearson."""
+    low = np.where(likely == 0, 0.0, beta.ppf(risk, np.maximum(likely, 1), runs - likely + 1))
+    high = np.where(unlikely == runs, 1.0, beta.ppf(1 - risk, unlikely + 1, np.maximum(runs - unlikely, 1)))
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(low > delta, low - delta, 0.0) / high)
 
 
 def best_event(one: Samples, other: Samples, delta: float) -> Event:
@@ -56,16 +60,15 @@ def best_event(one: Samples, other: Samples, delta: float) -> Event:
         values = np.unique(np.concatenate([one[:, statistic], other[:, statistic]]))
         if len(values) > 64:
             values = values[:: len(values) // 64]
-        below = [np.searchsorted(np.sort(samples[:, statistic]), values) for samples in (one, other)]
-        for threshold, *counts in zip(values.tolist(), *(count.tolist() for count in below), strict=True):
-            for above in (False, True):
-                seen = [runs - count if above else count for count in counts]
-                for swapped in (False, True):
-                    likely, unlikely = seen[::-1] if swapped else seen
-                    if likely > unlikely:
-                        proves = proven_epsilon(likely, unlikely, runs, delta, _LOOKING)
-                        if proves > best:
-                            best, chosen = proves, Event(statistic, threshold, above, swapped)
+        below = np.array([np.searchsorted(np.sort(samples[:, statistic]), values) for samples in (one, other)])
+        seen = np.stack([below, runs - below], axis=-1)  # by table, threshold and whether above
+        likely, unlikely = np.stack([seen, seen[::-1]], axis=-1)
+        proves = _proven(likely, unlikely, runs, delta, _LOOKING)
+        proves[likely <= unlikely] = -math.inf
+        threshold, above, swapped = np.unravel_index(proves.argmax(), proves.shape)
+        if proves.max() > best:
+            best = float(proves.max())
+            chosen = Event(statistic, int(values[threshold]), bool(above), bool(swapped))
     return chosen
 
 
