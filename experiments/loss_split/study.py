@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,8 @@ from experiments.loss_split.measure import (
 )
 from experiments.loss_split.trees import Population, Tree
 from treetop.advice.error_laws import Allocation, least_error, least_loss, total_error
-from treetop.advice.prior import Prior
-from treetop.advice.refinement import refine_split
-from treetop.advice.splits import optimal_split
+from treetop.advice.public import Prior
+from treetop.advice.splits import optimal_split, refine_split
 from treetop.advice.trials import squared_errors
 
 Way: TypeAlias = Literal["uniform", "optimal"]
@@ -145,15 +144,15 @@ def tuned(tree: Tree, runs: int) -> dict[str, float]:
     """Release the tree with splits that the prior chooses: for measurements, for consistent counts, and by trials."""
     spine, twin = _public(tree.truth)
     known, prior = _public(tree.prior)
-    splits: dict[str, Mapping[str, object]] = {
+    splits: dict[str, Any] = {
         objective: optimal_split(tt.Plan(known, PERSON, LOSS), prior, objective=objective)  # type: ignore[arg-type]
         for objective in TUNED[:2]
     }
-    start = tt.Plan(known, PERSON, LOSS, split=splits[TUNED[0]], repair="euclidean", margins="none")  # type: ignore[arg-type]
-    splits[TUNED[2]] = refine_split(start, prior, threads=1).split
+    start = tt.Plan(known, PERSON, LOSS, split=splits[TUNED[0]], repair="euclidean", margins="none")
+    splits[TUNED[2]] = refine_split(start, prior, threads=1).plan.split
     found = {}
     for name, split in splits.items():
-        plan = tt.Plan(spine, PERSON, LOSS, split=split, repair="euclidean", margins="none")  # type: ignore[arg-type]
+        plan = tt.Plan(spine, PERSON, LOSS, split=split, repair="euclidean", margins="none")
         found[name] = float(squared_errors(plan, twin, runs=runs, threads=1).sum(axis=1).mean())
     return found
 

@@ -15,7 +15,7 @@ from treetop.advice import design
 from treetop.advice.designs import read_objectives
 from treetop.advice.expected import Depths, Expected, Tables, expected_errors
 from treetop.advice.outlooks import Verdict, outlook
-from treetop.advice.prior import Prior
+from treetop.advice.public import Prior
 from treetop.advice.trials import cell_sums, table_errors
 from treetop.measure.questions import leaves_of
 

@@ -19,7 +19,7 @@ import pytest
 import treetop as tt
 from treetop import cli, read_plan
 from treetop.advice.losses import PROMISE
-from treetop.advice.public import read_twin
+from treetop.advice.public import read_public
 from treetop.errors import IncompletePlan
 
 PLAN = """
@@ -444,7 +444,7 @@ def with_persons(plan: Path, twin: str) -> Path:
 
 
 def total_of_twin(plan: Path, location: Path) -> int:
-    found, _ = read_twin(read_plan(plan), str(location), None)
+    found, _ = read_public(read_plan(plan), str(location), None)
     assert found.twin is not None
     return found.twin.total
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.advice.prior import Prior
-from treetop.advice.refinement import Shares, refine_split, share_errors, squared_share_error
+from treetop.advice.public import Prior
+from treetop.advice.splits import Shares, refine_split, share_errors, squared_share_error
 from treetop.errors import PlanError
 
 PERSON = tt.Unit("person", neighbours="add-remove")
@@ -60,6 +60,6 @@ def test_a_split_is_refined_for_shares(spine: tt.Spine, prior: Prior) -> None:
     plan = tt.Plan(spine, PERSON, tt.Loss(epsilon=2), split=split, repair="euclidean", margins="none")
     task = Shares("place.block", "place.area")
     found = refine_split(plan, prior, shares=task, threads=1)
-    assert found.better and found.found_error < 0.8 * found.start_error
-    assert found.split["total"] < found.split["place.block"]  # nothing is dealt out by the total
+    assert found["better"] and found["found_error"] < 0.8 * found["start_error"]
+    assert found["split"]["total"] < found["split"]["place.block"]  # nothing is dealt out by the total
     assert "squared error of shares of place.block in place.area" in str(found)

@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 import treetop as tt
 from treetop.advice import Report, design
 from treetop.advice.designs import read_objectives
-from treetop.advice.expected import ErrorModel, expected_errors
-from treetop.advice.prior import Prior
-from treetop.advice.search import LEAST_SHARE, Search, best_shares
+from treetop.advice.expected import LEAST_SHARE, ErrorModel, best_shares, expected_errors
+from treetop.advice.public import Prior
+from treetop.advice.search import Search
 from treetop.domain.marginal import exact_margins
 from treetop.errors import PlanError
 
@@ -156,7 +156,7 @@ def test_both_ends_are_refined_at_once_where_that_is_not_worse() -> None:
     assert isinstance(found.plan, tt.Plan)
     own = search(found.plan)
     divided = [draft for draft in own.neighbours(own.now()) if all(len(step) == 1 for step in draft.steps[-2:])]
-    assert divided and min(map(own.value, divided)) >= own.value(own.each(own.now()))
+    assert divided and min(map(own.value, divided)) >= own.value(own.with_each_margin(own.now()))
 
 
 def test_steps_are_not_merged_where_margins_of_several_attributes_may_cross_them() -> None:

@@ -18,7 +18,7 @@ import treetop as tt
 from treetop import Source
 from treetop.advice import try_out
 from treetop.advice.coverage import twin_coverage
-from treetop.advice.prior import Prior, refuse_private
+from treetop.advice.public import Prior, refuse_private
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior, Refusal

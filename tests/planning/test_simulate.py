@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.advice.prior import Prior
-from treetop.advice.refinement import refine_split
-from treetop.advice.splits import optimal_split
+from treetop.advice.public import Prior
+from treetop.advice.splits import optimal_split, refine_split
 from treetop.advice.trials import level_errors, squared_errors, trials, try_out
 from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior
@@ -91,8 +90,8 @@ def test_a_bad_split_is_improved(spine: tt.Spine, prior: Prior) -> None:
     bad = {"total": 1000, "place.state": 1, "sex": 1, "place.county": 1}
     plan = tt.Plan(spine, PERSON, tt.Loss(rho=Fraction(1, 10)), split=bad)
     result = refine_split(plan, prior, tries=30)
-    assert result.better and result.split == result.found and result.tried <= 30
-    fresh = tt.Plan(spine, PERSON, plan.loss, split=result.split)
+    assert result["better"] and result["split"] == result["found"] and result["tried"] <= 30
+    fresh = tt.Plan(spine, PERSON, plan.loss, split=result.plan.split)
     before, after = (squared_errors(one, prior, runs=30, seed=77).sum() for one in (plan, fresh))
     assert after < before / 2
     assert "is better, and is taken" in str(result)
@@ -103,8 +102,8 @@ def test_a_split_that_is_not_beaten_is_kept(spine: tt.Spine, prior: Prior) -> No
     split = optimal_split(tt.Plan(spine, PERSON, loss), prior)
     # Nothing is searched, so nothing can be better.
     result = refine_split(tt.Plan(spine, PERSON, loss, split=split), prior, tries=1)
-    assert not result.better and dict(result.split) == split
-    assert result.start_error == result.found_error and "which is kept" in str(result)
+    assert not result["better"] and result.plan.split == split
+    assert result["start_error"] == result["found_error"] and "which is kept" in str(result)
 
 
 def test_luck_in_the_search_is_not_taken_for_a_better_split(spine: tt.Spine, prior: Prior) -> None:
@@ -113,25 +112,25 @@ def test_luck_in_the_search_is_not_taken_for_a_better_split(spine: tt.Spine, pri
     plan = tt.Plan(spine, PERSON, loss, split=split)
     results = [refine_split(plan, prior, runs=1, tries=6, fresh_runs=10, seed=seed) for seed in range(6)]
     # With a single run the search follows its noise, and finds something that is better there only.
-    lucky = [result for result in results if result.found != result.split]
+    lucky = [result for result in results if result["found"] != result["split"]]
     assert lucky
     for result in lucky:
-        assert not result.better and dict(result.split) == split
-        assert result.start_error - result.found_error <= 2 * result.standard_error
+        assert not result["better"] and result.plan.split == split
+        assert result["start_error"] - result["found_error"] <= 2 * result["standard_error"]
 
 
 def test_splits_are_judged_on_noise_that_the_search_has_not_seen(spine: tt.Spine, prior: Prior) -> None:
     plan = tt.Plan(spine, PERSON, tt.Loss(rho=Fraction(1, 10)))
     result = refine_split(plan, prior, runs=4, tries=4, fresh_runs=4, seed=3)
     seen, fresh = (squared_errors(plan, prior, runs=4, seed=seed).sum(axis=1).mean() for seed in (6, 7))
-    assert result.start_error == pytest.approx(fresh) and seen != pytest.approx(fresh)
+    assert result["start_error"] == pytest.approx(fresh) and seen != pytest.approx(fresh)
 
 
 def test_weights_of_errors_steer_the_search(spine: tt.Spine, prior: Prior) -> None:
     plan = tt.Plan(spine, PERSON, tt.Loss(rho=Fraction(1, 10)))
     only_total = dict.fromkeys(["place.state", "sex", "place.county"], 0)
     result = refine_split(plan, prior, only_total, tries=12)
-    assert result.better and result.split["total"] > 2 * max(result.split[name] for name in only_total)
+    assert result["better"] and result["split"]["total"] > 2 * max(result["split"][name] for name in only_total)
 
 
 def test_a_refinement_needs_runs_to_judge_it(spine: tt.Spine, prior: Prior) -> None:

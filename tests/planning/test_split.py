@@ -12,7 +12,7 @@ import pytest
 
 import treetop as tt
 from treetop.advice.error_laws import least_error, total_error
-from treetop.advice.prior import Prior
+from treetop.advice.public import Prior
 from treetop.advice.splits import SplitObjective, optimal_split, reached_coefficients, terms_of
 from treetop.errors import LossError, PlanError
 from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split, split_by_nodes

@@ -26,7 +26,7 @@ from treetop import Counts, Graph, GroupUnit
 from treetop.addons.lab.mechanisms.baselines import StabilityHistogram
 from treetop.addons.lab.mechanisms.mechanism import PublicTree
 from treetop.advice.coverage import twin_coverage
-from treetop.advice.prior import Prior
+from treetop.advice.public import Prior
 from treetop.advice.trials import try_out
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.graph_reader import Edges, Nodes

@@ -304,7 +304,7 @@ def one_draw_of_noise_for_all_questions(patch: Patch) -> None:
 
 
 def a_twin_compared_by_its_file_only(patch: Patch) -> None:
-    for module in ("prior", "public", "trials"):
+    for module in ("public", "trials"):
         named = import_module(f"treetop.advice.{module}")
         patch.setattr(named, "refuse_same_records", lambda *_: None)
 

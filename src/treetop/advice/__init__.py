@@ -6,11 +6,9 @@ from treetop.advice.fill_in import design_toml, designed_in, filled_in, loss_tom
 from treetop.advice.largest import largest_sizes
 from treetop.advice.losses import at_epsilon, epsilon_for, loss_for, mean, read_target, with_epsilon, within
 from treetop.advice.outlooks import error_grid, grid_text, known_outlook, outlook, plot_grid
-from treetop.advice.prior import Prior
-from treetop.advice.public import counts_groups, private_tables, read_twin, twin_of
-from treetop.advice.refinement import refine_split
+from treetop.advice.public import Prior, counts_groups, private_tables, read_public, twin_of
 from treetop.advice.report import Report
-from treetop.advice.splits import optimal_split, split_for
+from treetop.advice.splits import optimal_split, refine_split, split_for
 from treetop.advice.trials import try_out
 
 __all__ = [
@@ -36,8 +34,8 @@ __all__ = [
     "outlook",
     "plot_grid",
     "private_tables",
+    "read_public",
     "read_target",
-    "read_twin",
     "refine_split",
     "split_for",
     "try_out",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.system import Progress
-from treetop.advice.prior import Prior
+from treetop.advice.public import Prior
 from treetop.advice.trials import fitted, public_twin
 from treetop.counts.counts import Counts, Digit, layout, pack
 from treetop.domain.unit import TOTAL

@@ -9,17 +9,17 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 from treetop._util.choices import nearest
 from treetop._util.system import Progress
-from treetop.advice.error_laws import Floats
-from treetop.advice.expected import Depths, expected_errors
+from treetop.advice.expected import LEAST_SHARE, Depths, expected_errors
 from treetop.advice.outlooks import known_outlook
-from treetop.advice.prior import Prior
-from treetop.advice.public import GroupTwin, Planned, counts_groups, open_plan, twin_of
+from treetop.advice.public import Planned, Prior, counts_groups, open_plan, twin_of
 from treetop.advice.report import Cell, Report, Row
-from treetop.advice.search import LEAST_SHARE, Candidate, Search, level_name, moved
+from treetop.advice.search import Candidate, Search, level_name, moved
 from treetop.advice.trials import OWN_FACTS, differs, table_errors
-from treetop.domain.marginal import table_named
+from treetop.domain.marginal import depths_alone, table_named
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError, SpineError
 from treetop.plan.plan import Plan
@@ -43,6 +43,9 @@ class Objective:
 def read_objectives(spine: Spine, asked: Sequence[str] = ()) -> list[Objective]:
     """Return the tables that people name, each once with the sum of its weights; all totals and pairs by default.
 
+    By default each attribute at all its levels, and all together at equal levels: the finer, the heavier. The best
+    share of a table is about its share of all weights, so that totals get a fourth of the loss.
+
     >>> from treetop.domain.hierarchy import Hierarchy
     >>> ends = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
     >>> spine = Spine.origin_first(ends, ends)
@@ -51,26 +54,17 @@ def read_objectives(spine: Spine, asked: Sequence[str] = ()) -> list[Objective]:
     >>> [one.table for one in read_objectives(spine)]
     [(1, 0), (2, 0), (0, 1), (0, 2), (1, 1), (2, 2)]
     """
-    if not asked:
-        return _everything(spine)
     weights: dict[Depths, float] = {}
+    if not asked:
+        pairs = _pairs(spine)
+        totals = [table for table in _totals(spine) if table not in pairs]
+        weights = dict.fromkeys(totals, 1 / max(len(totals), 1))
+        whole = sum(FINER**at for at in range(len(pairs)))
+        weights |= {table: PAIRS * FINER**at / whole for at, table in enumerate(pairs)}
     for text in asked:
         name, weight = _weighted(text)
         for table in dict.fromkeys(_tables(spine, name, text)):
             weights[table] = weights.get(table, 0.0) + weight
-    return [Objective(table, weight) for table, weight in weights.items()]
-
-
-def _everything(spine: Spine) -> list[Objective]:
-    """Return each attribute at all its levels, and all together at equal levels: the finer, the heavier.
-
-    The best share of a table is about its share of all weights, so that totals get a fourth of the loss.
-    """
-    pairs = _equal(spine)
-    totals = [table for table in _every_total(spine) if table not in pairs]
-    weights = dict.fromkeys(totals, 1 / max(len(totals), 1))
-    whole = sum(FINER**at for at in range(len(pairs)))
-    weights |= {table: PAIRS * FINER**at / whole for at, table in enumerate(pairs)}
     return [Objective(table, weight) for table, weight in weights.items()]
 
 
@@ -88,64 +82,48 @@ def _weighted(text: str) -> tuple[str, float]:
 
 
 def _tables(spine: Spine, name: str, text: str) -> list[Depths]:
+    """Return the tables of "totals", "pairs" or "leaves", of what comes before these, or of a table's own name."""
     *words, kind = name.split(" ")
     about = " ".join(words).strip()
+    levels = [tree.levels for tree in spine.trees]
     if kind == "totals":
-        return _totals(spine, about, text) if about else _every_total(spine)
-    if kind == "pairs":
-        return [_pair(spine, about, text)] if about else _equal(spine)
-    if name == "leaves":
-        return _equal(spine)[-1:]
+        if found := _totals(spine, about):
+            return found
+        known = [*spine.attributes, *dict.fromkeys(level for own in levels for level in own)]
+        raise PlanError(
+            f"{text!r}: there is no attribute or level {about!r}{nearest(about, known)}; there are {', '.join(known)}"
+        )
+    if kind == "pairs" and about:  # of all attributes that have a level of that name
+        found = [tuple(own.index(about) + 1 if about in own else 0 for own in levels)]
+        if np.count_nonzero(found) < 2:
+            shared = [name for name in levels[0] if any(name in own for own in levels[1:])]
+            raise PlanError(
+                f"{text!r}: {about!r} is not a level of two attributes{nearest(about, shared)}; name the table, as "
+                "in 'place.state * sex'"
+            )
+        return found
+    if name in ("pairs", "leaves"):
+        return _pairs(spine)[0 if name == "pairs" else -1 :]
     try:
         return [table_named(spine, name)]
     except SpineError as problem:
         raise PlanError(f"{str(problem).removeprefix('margins: ')}; {_HOW}") from problem
 
 
-def _every_total(spine: Spine) -> list[Depths]:
-    return [table for attribute in spine.attributes for table in _alone(spine, attribute)]
-
-
-def _alone(spine: Spine, attribute: str, level: str | None = None) -> list[Depths]:
-    """Return the tables of one attribute, at all its levels or at one."""
-    own = list(spine.attributes).index(attribute)
+def _totals(spine: Spine, about: str = "") -> list[Depths]:
+    """Return the tables of an attribute, of `attribute.level`, or of every attribute with a level of that name."""
+    attribute, _, level = about.partition(".")
+    if attribute not in spine.attributes:
+        attribute, level = "", about
     return [
-        tuple(depth if one == own else 0 for one in range(len(spine.trees)))
-        for depth, name in enumerate(spine.trees[own].levels, start=1)
-        if level in (None, name)
+        depths_alone(len(spine.trees), index, depth)
+        for index, (name, tree) in enumerate(zip(spine.attributes, spine.trees, strict=True))
+        for depth, one in enumerate(tree.levels, start=1)
+        if attribute in ("", name) and level in ("", one)
     ]
 
 
-def _totals(spine: Spine, about: str, text: str) -> list[Depths]:
-    """Return the tables of an attribute, of `attribute.level`, or of every attribute with a level of that name."""
-    attribute, _, level = about.partition(".")
-    if attribute in spine.attributes:
-        found = _alone(spine, attribute, level or None)
-    else:
-        found = [one for of in spine.attributes for one in _alone(spine, of, about)]
-    if not found:
-        known = [*spine.attributes, *dict.fromkeys(name for tree in spine.trees for name in tree.levels)]
-        raise PlanError(
-            f"{text!r}: there is no attribute or level {about!r}{nearest(about, known)}; there are {', '.join(known)}"
-        )
-    return found
-
-
-def _pair(spine: Spine, about: str, text: str) -> Depths:
-    """Return the table of all attributes that have a level of that name, at that level."""
-    found = tuple(tree.levels.index(about) + 1 if about in tree.levels else 0 for tree in spine.trees)
-    if sum(depth > 0 for depth in found) < 2:
-        shared = [
-            name for name in spine.trees[0].levels if any(name in tree.levels for tree in spine.trees[1:])
-        ]  # fmt: skip
-        raise PlanError(
-            f"{text!r}: {about!r} is not a level of two attributes{nearest(about, shared)}; name the table, as "
-            "in 'place.state * sex'"
-        )
-    return found
-
-
-def _equal(spine: Spine) -> list[Depths]:
+def _pairs(spine: Spine) -> list[Depths]:
     """Return the tables of all attributes, each as fine as the others or as it gets; the last are the leaves."""
     deepest = max(len(tree.levels) for tree in spine.trees)
     return [tuple(min(depth, len(tree.levels)) for tree in spine.trees) for depth in range(1, deepest + 1)]
@@ -180,37 +158,45 @@ def design(
     """
     own, file = open_plan(plan)
     _refuse_what_has_no_choice(own)
-    public, notes = (None, []) if twin is None else twin_of(own, file, twin, twin_source)
-    assert not isinstance(public, GroupTwin)
+    public, notes = (None, []) if twin is None else twin_of(file, twin, twin_source)
     if public is not None and public.twin is not None:
         notes = [*notes, *([OWN_FACTS] if differs(own, public.twin) else [])]
     if total is None:
         total = own.population if public is None or public.twin is None else own.population or public.twin.total
-    objectives = _possible(own, read_objectives(own.spine, care))
-    search = Search(own, [one.table for one in objectives], [one.weight for one in objectives], total)
-    best = search.best()
-    advised = _as_plan(search, best)
+    asked = read_objectives(own.spine, care)
+    # Without tables that have no error, such as a level with one node under an exact total.
+    now = zip(asked, expected_errors(own, [one.table for one in asked]), strict=True)
+    objectives = {one: found for one, found in now if found.variance > 0}
+    if not objectives:
+        raise PlanError("every table that you care for is known without noise: name others with `care`")
     wanted = [one.table for one in objectives]
+    search = Search(own, wanted, [one.weight for one in objectives], total)
+    best = search.best()
+    advised = search.as_plan(best)
+    assert advised is not None, "a search keeps to candidates that keep the facts"
+    # Shares in tenths of a percent.
+    shares = [Fraction(Decimal(f"{max(share, LEAST_SHARE):.3f}")) for share in search.solve(best)[1]]
+    measured = [part.name for part in advised.workload if part.is_measured]
+    advised = replace(advised, split=dict(zip(measured, shares, strict=True)))
     there = moved(wanted, own.spine, advised.spine)
-    before, after = expected_errors(own, wanted), expected_errors(advised, there)
+    tried: Sequence[Sequence[float | None]] = [[None] * len(wanted)] * 2
+    if public is not None:
+        options = {"runs": runs, "threads": threads, "progress": progress}
+        tried = [table_errors(one, public, at, **options) for one, at in ((own, wanted), (advised, there))]  # type: ignore[arg-type]
     rows = [
         {
-            "counts": now.title,
-            "nodes": now.nodes,
+            "counts": before.title,
+            "nodes": before.nodes,
             "weight": one.weight,
-            "error_before": now.error,
-            "error": then.error,
-            "tried_before": None,
-            "tried": None,
+            "error_before": before.error,
+            "error": after.error,
+            "tried_before": tried_before,
+            "tried": tried_after,
         }
-        for one, now, then in zip(objectives, before, after, strict=True)
+        for (one, before), after, tried_before, tried_after in zip(
+            objectives.items(), expected_errors(advised, there), *tried, strict=True
+        )
     ]
-    if public is not None:
-        tried = [
-            table_errors(each, public, tables, runs=runs, threads=threads, progress=progress)
-            for each, tables in ((own, wanted), (advised, there))
-        ]
-        rows = [row | {"tried_before": now, "tried": then} for row, now, then in zip(rows, *tried, strict=True)]
     report = _report(own, advised, rows, search, best, None if public is None else public.words)
     found = known_outlook(advised, total)
     return replace(report, parts={} if found is None else {"outlook": found}, public_notes=tuple(notes))
@@ -237,13 +223,17 @@ def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best:
     weight = sum(row["weight"] for row in rows)
     gains = (row["weight"] * math.log(row["error_before"] / row["error"]) for row in rows if row["error"] > 0)
     gain = math.exp(math.fsum(gains) / weight)
+
+    def better(error: str) -> Cell:
+        return lambda row: f"× {row[f'{error}_before'] / row[error]:.2f}" if row[error] > 0 else "-"
+
     columns: list[tuple[str, Cell]] = [
         ("counts", "{counts}"),
         ("public nodes", "{nodes:,}"),
         ("weight", "{weight:.3g}"),
         ("error now", "{error_before:,.4g}"),
         ("advised", "{error:,.4g}"),
-        ("better by", lambda row: _better(row["error_before"], row["error"])),
+        ("better by", better("error")),
     ]
     note = (
         "Errors are mean absolute ones, to expect of counts that are not small: those of small counts are smaller. By "
@@ -253,7 +243,7 @@ def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best:
         columns += [
             ("twin: now", "{tried_before:,.4g}"),
             ("advised", "{tried:,.4g}"),
-            ("better by", lambda row: _better(row["tried_before"], row["tried"])),
+            ("better by", better("tried")),
         ]
         note += f" Those of the twin ({twin}) are of released counts, over all public nodes."
     kept = {one for step in best.steps for one in step}
@@ -265,7 +255,11 @@ def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best:
         if margin.depths not in best.margins
         and margin.depths in search.crossing(replace(best, margins=(*best.margins, margin.depths)))
     ]
-    margins = plan.margins
+    now, new = (
+        {part.name: f"{float(part.share):.1%}" for part in each.workload if part.is_measured} for each in (before, plan)
+    )
+    shares = [(name, now.get(name, "-"), new.get(name, "-")) for name in dict.fromkeys((*new, *now))]
+    changes = _changes(before, plan, skipped, crossing, search.refused)
     return Report(
         plan,
         "design",
@@ -275,7 +269,7 @@ def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best:
         "tables",
         {
             "spine": list(plan.spine.splits),
-            "margins": margins if isinstance(margins, str) else list(margins),
+            "margins": plan.margins if isinstance(plan.margins, str) else list(plan.margins),
             "split": {part.name: float(part.share) for part in plan.workload if part.is_measured},
             "skipped": skipped,
             "refused": search.refused or None,
@@ -283,20 +277,8 @@ def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best:
             "gain": gain,
             "twin": twin,
         },
-        notes=(note, "", _shares(before, plan), *_changes(before, plan, skipped, crossing, search.refused)),
+        notes=(note, "", text_table([("measured", "share now", "advised"), *shares], left=(0,)), *changes),
     )
-
-
-def _better(before: float, after: float) -> str:
-    return f"× {before / after:.2f}" if after > 0 else "-"
-
-
-def _shares(before: Plan, plan: Plan) -> str:
-    now, new = (
-        {part.name: f"{float(part.share):.1%}" for part in each.workload if part.is_measured} for each in (before, plan)
-    )
-    rows = [(name, now.get(name, "-"), new.get(name, "-")) for name in dict.fromkeys((*new, *now))]
-    return text_table([("measured", "share now", "advised"), *rows], left=(0,))
 
 
 def _changes(before: Plan, plan: Plan, skipped: Sequence[str], crossing: Sequence[str], refused: str) -> list[str]:
@@ -319,25 +301,3 @@ def _changes(before: Plan, plan: Plan, skipped: Sequence[str], crossing: Sequenc
     if refused:
         sentences.append(f"Other spines were left out, since they cannot keep the facts. The first of them: {refused}.")
     return [line for sentence in sentences for line in ("", sentence)]
-
-
-def _possible(plan: Plan, objectives: Sequence[Objective]) -> list[Objective]:
-    """Leave out tables without error, such as a level with one node under an exact total."""
-    expected = expected_errors(plan, [one.table for one in objectives])
-    kept = [one for one, found in zip(objectives, expected, strict=True) if found.variance > 0]
-    if not kept:
-        raise PlanError("every table that you care for is known without noise: name others with `care`")
-    return kept
-
-
-def _as_plan(search: Search, best: Candidate) -> Plan:
-    """Return a plan that measures the tables of a candidate with the best shares."""
-    plan = search.as_plan(best)
-    assert plan is not None, "a search keeps to candidates that keep the facts"
-    measured = [part.name for part in plan.workload if part.is_measured]
-    return replace(plan, split=dict(zip(measured, _rounded(search.solve(best)[1]), strict=True)))
-
-
-def _rounded(shares: Floats) -> list[Fraction]:
-    """Round shares to tenths of a percent."""
-    return [Fraction(Decimal(f"{max(share, LEAST_SHARE):.3f}")) for share in shares]

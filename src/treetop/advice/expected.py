@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -47,16 +48,17 @@ class Tables:
     @staticmethod
     def of(plan: Plan) -> Tables:
         """Return what a plan measures."""
-        kept = exact_margins(plan.spine, plan.margin_tables)
+        margins = plan.margin_tables
+        kept = exact_margins(plan.spine, margins)
         return Tables(
             sizes_of(plan.spine),
             tuple(plan.spine.depths(part.index) for part in plan.levels if part.is_measured),
-            tuple(margin.depths for margin in plan.margin_tables),
+            tuple(margin.depths for margin in margins),
             plan.levels[0].is_exact,
             # Under margins, counts of lower error are the descent's but for the leaves.
-            bool(plan.margin_tables) or not REPAIRS[plan.repair].again,
+            bool(margins) or not REPAIRS[plan.repair].again,
             plan.known_tables,
-            tuple(margin.depths for margin, is_kept in zip(plan.margin_tables, kept, strict=True) if not is_kept),
+            tuple(margin.depths for margin, is_kept in zip(margins, kept, strict=True) if not is_kept),
         )
 
     @property
@@ -80,24 +82,11 @@ class ErrorModel:
 
     tables: Tables
     wanted: tuple[Depths, ...]
-    _parts: tuple[Floats, Floats] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_parts", self._components())
-
-    @property
-    def coefficients(self) -> Floats:
-        """Variance that each class of components (column) adds to each wanted table (row) at precision 1."""
-        return self._parts[0]
-
-    @property
-    def weights(self) -> Floats:
-        """Precision of each class of components (column) per unit of precision of each measured table (row)."""
-        return self._parts[1]
 
     def variances(self, precision: Floats) -> Floats:
         """Return the mean variance of a node of every wanted table."""
-        variances: Floats = self.coefficients @ (1 / (precision @ self.weights))
+        coefficients, weights = self.components
+        variances: Floats = coefficients @ (1 / (precision @ weights))
         return variances
 
     def pulls(self, precision: Floats, weights: Floats) -> tuple[float, Floats]:
@@ -105,13 +94,19 @@ class ErrorModel:
 
         Variances are inversely proportional to all precisions together, so the pulls sum to the weights.
         """
-        settled = precision @ self.weights
-        variances = self.coefficients @ (1 / settled)
-        slope = (weights / variances) @ self.coefficients / settled**2
-        return float(weights @ np.log(variances)), precision * (self.weights @ slope)
+        coefficients, of_tables = self.components
+        settled = precision @ of_tables
+        variances = coefficients @ (1 / settled)
+        slope = (weights / variances) @ coefficients / settled**2
+        return float(weights @ np.log(variances)), precision * (of_tables @ slope)
 
-    def _components(self) -> tuple[Floats, Floats]:
-        """Return coefficients and weights, summed over components that are taken from the same tables."""
+    @cached_property
+    def components(self) -> tuple[Floats, Floats]:
+        """The variance that each class of components (column) adds to each wanted table (row) at precision 1, and its
+        precision per unit of precision of each measured table (row).
+
+        A class is of all components that are taken from the same tables.
+        """
         tables = self.tables
         deepest = np.max([*self.wanted, (0,) * len(tables.sizes)], axis=0)
         if math.prod(int(depth) + 1 for depth in deepest) > MOST_COMPONENTS:
@@ -134,13 +129,9 @@ class ErrorModel:
         group = group.reshape(-1)
         leaves = math.prod(own[-1] for own in tables.sizes)
         weights = taken[:, first] * np.array([[leaves / tables.nodes(table)] for table in tables.all])
-        coefficients = np.array(
-            [
-                np.bincount(group, size * _under(lattice, table), len(first)) * leaves / tables.nodes(table) ** 2
-                for table in self.wanted
-            ]
-        )
-        return coefficients.reshape(len(self.wanted), len(first)), weights
+        added = (np.bincount(group, size * _under(lattice, table), len(first)) for table in self.wanted)
+        coefficients = [own * leaves / tables.nodes(table) ** 2 for own, table in zip(added, self.wanted, strict=True)]
+        return np.array(coefficients).reshape(len(self.wanted), len(first)), weights
 
     def _taken(self, lattice: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the estimate takes each component (column) from each measured table (row)."""
@@ -173,6 +164,45 @@ def _under(lattice: NDArray[np.int64], table: Depths) -> NDArray[np.bool_]:
     return np.asarray(np.all(lattice <= np.array(table)[:, None], axis=0))
 
 
+LEAST_SHARE = 0.01
+"""Least share of a measured table: a level must be measured for the descent to go on below it."""
+_STEPS = 1000
+_CLOSE = 1e-9
+
+
+def best_shares(
+    model: ErrorModel, weights: Floats, scale: Floats, power: int = 1, least: float = LEAST_SHARE
+) -> Floats:
+    """Return the shares of the measured tables, none below `least`, with the smallest Σ weights·log V.
+
+    A table's precision is scale·share^power. At the optimum, shares are in proportion to their pulls, but for those at
+    the least. A step goes so far towards that on the logarithmic scale that tables which add to one error alone are
+    settled at once. (With power 2, Laplace noise, there may be several optima, and this is one of them.)
+    """
+    share = np.full(len(scale), 1 / len(scale))
+    if len(share) * least >= 1:
+        return share
+    step = 1 / (1 + power)
+    value = math.inf
+    for _ in range(_STEPS):
+        new, pull = model.pulls(scale * share**power, weights)
+        if value - new < _CLOSE:
+            break
+        value, share = new, _raised(share ** (1 - step) * (pull / pull.sum()) ** step, least)
+    return share
+
+
+def _raised(share: Floats, least: float) -> Floats:
+    """Scale shares to a sum of 1 with none below the least."""
+    low = np.zeros(len(share), dtype=bool)
+    while True:
+        free = ~low
+        scaled = np.where(low, least, share * (1 - least * low.sum()) / share[free].sum())
+        if not (scaled[free] < least).any():
+            return scaled
+        low |= scaled < least
+
+
 @dataclass(frozen=True)
 class Expected:
     """The mean variance of one table's counts, if no count is near zero."""
@@ -184,7 +214,7 @@ class Expected:
 
     @property
     def deviation(self) -> float:
-        """The root of the variance."""
+        """The standard deviation."""
         return math.sqrt(self.variance)
 
     @property
@@ -194,7 +224,10 @@ class Expected:
 
 
 def expected_errors(plan: Plan, tables: Sequence[Depths]) -> list[Expected]:
-    """Return the errors to expect of some tables of a plan's release, measured or summed; no data is read."""
+    """Return the errors to expect of some tables of a plan's release, measured or summed; no data is read.
+
+    All advice on errors of plans without a twin goes through here.
+    """
     if not tables:
         return []
     measured = Tables.of(plan)
@@ -237,9 +270,7 @@ def margins_not_kept(plan: Plan, confidence: float = CONFIDENCE) -> list[NotKept
     crossing = [index for index, is_kept in enumerate(kept) if not is_kept]
     rows = plan.accuracy(confidence).margins if crossing else ()
     expected = expected_errors(plan, [plan.margin_tables[index].depths for index in crossing])
-    found = []
-    for index, one in zip(crossing, expected, strict=True):
-        row = rows[index]
-        least = min(MEAN_OF_NORMAL * row.noise, one.error)
-        found.append(NotKept(row.name, row.title, row.margin, least, one.error))
-    return found
+    return [
+        NotKept(row.name, row.title, row.margin, min(MEAN_OF_NORMAL * row.noise, one.error), one.error)
+        for row, one in zip((rows[index] for index in crossing), expected, strict=True)
+    ]

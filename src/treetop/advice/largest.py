@@ -9,7 +9,8 @@ trade-off with the edges that are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.advice.prior import Prior, refuse_private
-from treetop.advice.public import NOT_COMPARED, GroupTwin, is_release, private_tables
+from treetop.advice.public import NOT_COMPARED, Prior, is_release, private_tables, refuse_private
 from treetop.advice.report import Report
 from treetop.errors import DataError, PlanError
 from treetop.io.source import Source, as_public
 from treetop.io.table import read
-from treetop.noise.law import Law
 from treetop.noise.sum_noise import sum_margin, weighted_margin
 from treetop.plan.file import PlanFile
 from treetop.plan.graphs.degrees import DegreePlan
@@ -36,34 +35,17 @@ from treetop.privacy.accountant import noise_for
 from treetop.release.degrees import DegreeTables
 from treetop.release.release import Release
 
+Ints = NDArray[np.int64]
 
-def largest_sizes(plan: GroupTablePlan, confidence: float, twin: GroupTwin | None = None) -> Report:
+
+def largest_sizes(plan: GroupTablePlan, confidence: float, twin: Prior | None = None) -> Report:
     """Compare largest sizes of groups, by their cost and by what top-coding loses of public groups.
 
     Of each: `counts` measured (a region and size each, at all levels), the standard deviation (`noise`) and `margin` of
     one number of groups in a finest region, and the margin of the people of all regions. With a twin: how many of its
     groups are larger, and how many of their people would not be counted.
     """
-    own = plan.sizes.largest
-    if twin is None:
-        sizes = {max(own // 2, 1), own, 2 * own, 4 * own}
-        return _sizes_report(plan, confidence, [_row(plan, size, confidence, None) for size in sorted(sizes)])
-    groups: NDArray[np.int64] = twin.sizes.number.sum(axis=0)
-    last = max(int(np.flatnonzero(groups)[-1]) if groups.any() else 1, 1)
-    best = _best(plan, confidence, groups, last)
-    sizes = {own, best, max(best // 2, 1), 2 * best, last}
-    rows = [_row(plan, size, confidence, groups) for size in sorted(sizes)]
-    return _sizes_report(plan, confidence, rows, twin, best)
-
-
-def _sizes_report(
-    plan: Plan,
-    confidence: float,
-    rows: list[dict[str, Any]],
-    twin: GroupTwin | None = None,
-    best: int | None = None,
-) -> Report:
-    percent = f"{100 * confidence:g}%"
+    own, percent = plan.sizes.largest, f"{100 * confidence:g}%"
     columns = [
         ("largest", "{largest:,}"),
         ("counts", "{counts:,}"),
@@ -71,38 +53,42 @@ def _sizes_report(
         (f"± one, {percent}", "{margin:,}"),
         (f"± people, {percent}", "{people_margin:,}"),
     ]
-    means = "± one: of one number of groups in a finest region; ± people: of the people of all regions together."
-    about = None
-    if twin is None:
-        note = (
-            f"{means} Groups above the largest count as that size: with `twin=TABLE`, a public table, it is told how "
-            "many groups and people that leaves out."
+    note = "± one: of one number of groups in a finest region; ± people: of the people of all regions together."
+    groups, best, about, open_ended = None, None, None, False
+    if twin is None or twin.sizes is None:
+        sizes = {max(own // 2, 1), own, 2 * own, 4 * own}
+        note += (
+            " Groups above the largest count as that size: with `twin=TABLE`, a public table, it is told how many "
+            "groups and people that leaves out."
         )
     else:
+        groups = twin.sizes.number.sum(axis=0)
+        last = max(int(np.flatnonzero(groups)[-1]) if groups.any() else 1, 1)
+
+        def loses_little(size: int) -> bool:
+            row = _size_row(plan, size, confidence, groups)
+            return bool(row["people_lost"] <= row["people_margin"])
+
+        # The least size at which top-coding loses no more people than their noise may hide; the last loses none.
+        best = 1 + bisect_left(range(1, last), True, key=loses_little)
+        sizes = {own, best, max(best // 2, 1), 2 * best, last}
         columns += [("groups above", "{groups_above:,}"), ("people not counted", "{people_lost:,}")]
-        about = f"{twin.prior.kind} {twin.prior.source}"
-        more = " It has groups above its own last size, whose people nobody knows." if twin.open_ended else ""
-        note = (
-            f"{means} Groups and people are those of {about}.{more} From {best:,} on, top-coding leaves out no more of "
-            "its people than the noise of all people may hide: below, what is left out is the larger error."
+        about, open_ended = f"{twin.kind} {twin.source}", twin.open_ended
+        note += (
+            f" Groups and people are those of {about}."
+            f"{' It has groups above its own last size, whose people nobody knows.' if open_ended else ''} From "
+            f"{best:,} on, top-coding leaves out no more of its people than the noise of all people may hide: below, "
+            "what is left out is the larger error."
         )
-    values = {"confidence": confidence, "twin": about, "best": best, "open_ended": twin is not None and twin.open_ended}
+    rows = [_size_row(plan, size, confidence, groups) for size in sorted(sizes)]
+    values = {"confidence": confidence, "twin": about, "best": best, "open_ended": open_ended}
     return Report(plan, "largest", "What the largest size costs", tuple(rows), columns, "rows", values, notes=(note,))
 
 
-def _best(plan: GroupTablePlan, confidence: float, groups: NDArray[np.int64], last: int) -> int:
-    """Return the least size, by bisection, at which top-coding loses no more people than their noise may hide."""
-    low, high = 1, last
-    while low < high:
-        middle = (low + high) // 2
-        row = _row(plan, middle, confidence, groups)
-        low, high = (low, middle) if row["people_lost"] <= row["people_margin"] else (middle + 1, high)
-    return low
-
-
-def _row(plan: GroupTablePlan, largest: int, confidence: float, groups: NDArray[np.int64] | None) -> dict[str, Any]:
+def _size_row(plan: GroupTablePlan, largest: int, confidence: float, groups: Ints | None) -> dict[str, Any]:
     form, side = plan.sizes.form, (1 - Fraction(str(confidence))) / 2
-    laws = list(_laws(plan, largest))
+    change = plan.sizes.group.sensitivity(form, largest)
+    laws = [noise_for(change, plan.loss, level.share) for level, _ in plan.workload.measured]
     weights = (1,) * largest if form == "cumulative" else tuple(range(1, largest + 1))
     lost = None if groups is None else groups[largest + 1 :]
     return {
@@ -116,13 +102,6 @@ def _row(plan: GroupTablePlan, largest: int, confidence: float, groups: NDArray[
     }
 
 
-def _laws(plan: GroupTablePlan, largest: int) -> Iterator[Law]:
-    """Yield the noise of every measured level if that were the largest size."""
-    change = plan.sizes.group.sensitivity(plan.sizes.form, largest)
-    for level, _ in plan.workload.measured:
-        yield noise_for(change, plan.loss, level.share)
-
-
 # The largest degree (theta) under "node", by the degrees of a public network.
 
 PEOPLE = ("people", "count")
@@ -132,7 +111,7 @@ PEOPLE = ("people", "count")
 def largest_degrees(
     plan: Plan,
     file: PlanFile | None,
-    twin: Prior | GroupTwin | str | Path,
+    twin: Prior | str | Path,
     source: str | None = None,
     people: float | None = None,
 ) -> Report:
@@ -150,7 +129,7 @@ def largest_degrees(
             'the largest degree is a choice of plans for degrees under "node" only: elsewhere no edge is left out '
             "above it"
         )
-    if isinstance(twin, Prior | GroupTwin):
+    if isinstance(twin, Prior):
         raise PlanError("public degrees are read from a table or a release: give its location")
     private, location = [] if file is None else private_tables(file), str(twin)
     for table in private:
@@ -161,7 +140,7 @@ def largest_degrees(
     if total == 0:
         raise DataError(f"{location} has no people: there are no degrees to go by")
     people = people or plan.population or total
-    above = number.sum() - number.cumsum()
+    above = total - number.cumsum()
     stated = (plan.degrees.largest,) if plan.choice is None else plan.choice.candidates
     last = len(number) - 1  # the last class of a release is open: who has more than that is not known
     tried = [theta for theta in sorted({*_grid(last), *stated}) if theta < last or not released]
@@ -227,16 +206,16 @@ def _grid(most: int) -> list[int]:
     return [one for one, before in zip(steps, [0, *steps], strict=False) if before < most or one == 1]
 
 
-def _of_release(location: str) -> NDArray[np.int64]:
+def _of_release(location: str) -> Ints:
     """Return how many people have each degree in a release of degrees."""
     release = Release.load(location)
     if "degrees" not in release.card["plan"]:
         raise DataError(f"{location} is a release of something else: name one of degrees, or a table of them")
-    people: NDArray[np.int64] = DegreeTables(release).cumulative()["people"].to_numpy()
+    people: Ints = DegreeTables(release).cumulative()["people"].to_numpy()
     return np.diff(people, prepend=0)
 
 
-def _of_table(location: str) -> NDArray[np.int64]:
+def _of_table(location: str) -> Ints:
     """Return how many people have each degree in a public table."""
     table = read(as_public(Source(location)))
     named = next((name for name in PEOPLE if name in table.column_names), None)
@@ -251,10 +230,10 @@ def _of_table(location: str) -> NDArray[np.int64]:
     return np.bincount(degree, people, minlength=2).astype(np.int64)
 
 
-def _whole(column: pa.ChunkedArray, location: str, name: str) -> NDArray[np.int64]:
+def _whole(column: pa.ChunkedArray, location: str, name: str) -> Ints:
     try:
         text = column if not pa.types.is_dictionary(column.type) else column.cast(pa.string())
-        found: NDArray[np.int64] = pc.cast(text, pa.int64()).to_numpy()
+        found: Ints = pc.cast(text, pa.int64()).to_numpy()
     except (pa.ArrowException, ValueError) as problem:
         raise DataError(f"{location}, column {name!r}: numbers must be whole ({problem})") from problem
     if column.null_count or (len(found) and found.min() < 0):

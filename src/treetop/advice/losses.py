@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -180,22 +181,76 @@ def loss_for(
     trial = replace(own, loss=Loss(epsilon=1) if kind == "pure" else Loss(rho=1), split="uniform")
     measured = [part.name for part in trial.workload if part.is_measured]
     wanted = _by_level(trial, asked)
-    laws, why = _needed_noise(measured, wanted, DiscreteLaplace if kind == "pure" else DiscreteGaussian, own.terms)
-    split = {name: share_of_loss(cost(own.unit, name, law)) for name, law in laws.items()}
-    finer = [name for name in measured if name not in split]
+    family = DiscreteLaplace if kind == "pure" else DiscreteGaussian
+    split: dict[str, Fraction] = {}
+    why: dict[str, str] = {}
+    finer, law = "", None
+    for name in reversed(measured):
+        if name in wanted:
+            # Noise grows with the parameter: the least of the largest parameters meets all targets.
+            finer, law = name, family(min(_largest(target, family, own.terms) for target in wanted[name]))
+            why[name] = "; ".join(str(target) for target in wanted[name])
+        elif law is not None:
+            why[name] = f"as {finer}"
+        if law is not None:
+            split[name] = share_of_loss(cost(own.unit, name, law))
     given = positive(rest, "the share of a level that is finer than every target")
-    if (left := 1 - given * len(finer)) <= 0:
-        raise LossError(f"{len(finer)} levels are finer than every target: their share, {given}, leaves nothing")
-    total = sum(split.values(), Fraction(0)) / left
-    split |= {name: share_of_loss(total * given) for name in finer}
-    margins = {part.name for part in trial.margin_parts}
-    why |= {
-        name: f"{100 * float(given):.3g}% of the loss: {'a margin' if name in margins else 'finer than every target'}"
-        for name in finer
-    }
-    ordered = {name: split[name] for name in measured}
-    found = smallest_loss(own, kind, delta, ordered, digits, wanted)
+    split, why = add_rest(trial, split, why, given, "finer than every target")
+    found = smallest_loss(own, kind, delta, split, digits, wanted)
     return loss_report(found, [str(target) for target in asked], why)
+
+
+def add_rest(
+    plan: Plan, needs: Mapping[str, Fraction], why: Mapping[str, str], rest: Fraction, other: str
+) -> tuple[dict[str, Fraction], dict[str, str]]:
+    """Give the share `rest` of the whole to every measured table without a need; `other` is why a level has none."""
+    measured = [part.name for part in plan.workload if part.is_measured]
+    without = [name for name in measured if name not in needs]
+    if (left := 1 - rest * len(without)) <= 0:
+        raise LossError(f"{len(without)} tables are margins, or {other}: their share, {rest}, leaves nothing")
+    least = share_of_loss(sum(needs.values(), Fraction(0)) / left * rest)
+    margins = {part.name for part in plan.margin_parts}
+    reason = {name: "a margin" if name in margins else other for name in without}
+    return (
+        {name: needs.get(name, least) for name in measured},
+        {**why, **{name: f"{100 * float(rest):.3g}% of the loss: {about}" for name, about in reason.items()}},
+    )
+
+
+def _by_level(plan: Plan, targets: Sequence[Target]) -> dict[str, list[Target]]:
+    """Assign every target to the level whose measurements decide it."""
+    if not targets:
+        raise PlanError("there is no target: give at least one, such as within('place.town', margin=20)")
+    wanted: dict[str, list[Target]] = {}
+    for target in targets:
+        index = 0 if target.level == TOTAL else plan.spine.level(target.level).index
+        # If a level is not measured, its counts are those of the level above, or exact.
+        at = next((level for level in reversed(plan.levels[: index + 1]) if level.is_measured), None)
+        if at is not None:
+            wanted.setdefault(at.name, []).append(target)
+    if not wanted:
+        raise PlanError("the targets are about counts that are released exactly: they are met at any loss")
+    return wanted
+
+
+def _largest(target: Target, family: Callable[[Fraction], Law], terms: int) -> Fraction:
+    """Return the largest parameter of a law that meets a target, rounded down to about eight digits."""
+
+    def met(parameter: float) -> bool:
+        return target.met_by(family(Fraction(parameter)), terms)
+
+    guess = target.guess()
+    low = high = guess**2 if family is DiscreteGaussian else guess / math.sqrt(2)
+    while not met(low):
+        low, high = low / 1.2, low
+        if low < 1e-4:
+            raise LossError(f"{target}: no noise is small enough for it")
+    while met(high):
+        low, high = high, high * 1.2
+    while high / low > 1 + _PRECISION:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if met(middle) else (low, middle)
+    return _short(Fraction(low), 9, ROUND_FLOOR)
 
 
 def definition_of(
@@ -220,25 +275,24 @@ def loss_report(plan: Plan, targets: Sequence[str], why: Mapping[str, str]) -> R
     """Report a loss that was found, with what each measured table gets of it and why."""
     loss, split = plan.loss, plan.split
     assert isinstance(split, Mapping)
-    rows = []
-    for name, reason in why.items():
-        part = next(part for part in plan.workload if part.name == name)
-        rows.append(
-            {
-                "name": name,
-                "share": float(part.share),
-                "why": reason,
-                "noise": part.law.standard_deviation,
-                "mean": mean_absolute_of_count(part.law, plan.terms),
-                "margin": part.margin(Fraction(5, 100), plan.terms),
-            }
-        )
+    parts = {part.name: part for part in plan.workload}
+    rows = [
+        {
+            "name": name,
+            "share": float(parts[name].share),
+            "why": why[name],
+            "noise": parts[name].law.standard_deviation,
+            "mean": mean_absolute_of_count(parts[name].law, plan.terms),
+            "margin": parts[name].margin(Fraction(5, 100), plan.terms),
+        }
+        for name in split
+    ]
     amounts = {"epsilon": loss.epsilon, "delta": loss.delta, "rho": loss.rho}
     return Report(
         plan,
         "answer",
         f"The smallest loss that meets them: {say_loss(plan)}",
-        tuple(sorted(rows, key=lambda row: list(split).index(row["name"]))),
+        tuple(rows),
         (
             ("level", "{name}"),
             ("share", "{share:.1%}"),
@@ -268,66 +322,8 @@ def say_loss(plan: Plan) -> str:
 
 def _loss_options(plan: Plan, delta: Fraction | None) -> dict[str, Any]:
     """Return what a loss states beside its amount."""
-    loss = plan.loss
-    return {"delta": delta, "large_delta": loss.large_delta and delta is not None, "accounting": loss.accounting}
-
-
-def _by_level(plan: Plan, targets: Sequence[Target]) -> dict[str, list[Target]]:
-    """Assign every target to the level whose measurements decide it."""
-    if not targets:
-        raise PlanError("there is no target: give at least one, such as within('place.town', margin=20)")
-    wanted: dict[str, list[Target]] = {}
-    for target in targets:
-        index = 0 if target.level == TOTAL else plan.spine.level(target.level).index
-        # If a level is not measured, its counts are those of the level above, or exact.
-        at = next((level for level in reversed(plan.levels[: index + 1]) if level.is_measured), None)
-        if at is not None:
-            wanted.setdefault(at.name, []).append(target)
-    if not wanted:
-        raise PlanError("the targets are about counts that are released exactly: they are met at any loss")
-    return wanted
-
-
-def _needed_noise(
-    measured: Sequence[str],
-    wanted: Mapping[str, Sequence[Target]],
-    family: type[DiscreteGaussian] | type[DiscreteLaplace],
-    terms: int,
-) -> tuple[dict[str, DiscreteGaussian | DiscreteLaplace], dict[str, str]]:
-    """Return the noise of every level down to the finest target, and the reason for it."""
-    laws: dict[str, DiscreteGaussian | DiscreteLaplace] = {}
-    why: dict[str, str] = {}
-    finer: str | None = None
-    for name in reversed(measured):
-        if name in wanted:
-            finer = name
-            # Noise grows with the parameter: the least of the largest parameters meets all targets.
-            laws[name] = family(min(_largest(target, family, terms) for target in wanted[name]))
-            why[name] = "; ".join(str(target) for target in wanted[name])
-        elif finer is not None:
-            laws[name] = laws[finer]
-            why[name] = f"as {finer}"
-    return laws, why
-
-
-def _largest(target: Target, family: Callable[[Fraction], Law], terms: int) -> Fraction:
-    """Return the largest parameter of a law that meets a target, rounded down to about eight digits."""
-
-    def met(parameter: float) -> bool:
-        return target.met_by(family(Fraction(parameter)), terms)
-
-    guess = target.guess()
-    low = high = guess**2 if family is DiscreteGaussian else guess / math.sqrt(2)
-    while not met(low):
-        low, high = low / 1.2, low
-        if low < 1e-4:
-            raise LossError(f"{target}: no noise is small enough for it")
-    while met(high):
-        low, high = high, high * 1.2
-    while high / low > 1 + _PRECISION:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if met(middle) else (low, middle)
-    return _short(Fraction(low), 9, ROUND_FLOOR)
+    large = plan.loss.large_delta and delta is not None
+    return {"delta": delta, "large_delta": large, "accounting": plan.loss.accounting}
 
 
 def smallest_loss(
@@ -382,8 +378,6 @@ def _short(value: Fraction, digits: int, rounding: Literal["ROUND_CEILING", "ROU
 
 LEAST, MOST = Fraction(1, 1000), Fraction(100)
 """Range of epsilon that is searched."""
-_DIGITS = 3
-_STEPS = 40
 
 
 def at_epsilon(plan: Plan, epsilon: Number) -> Plan:
@@ -411,33 +405,14 @@ def epsilon_for(plan: Plan, table: str, error: int, confidence: float = 0.95) ->
     """Return the smallest epsilon, to three digits, at which the counts of a table are off by at most an error."""
     if error < 1:
         raise LossError(f"the error is {error}: accept 1 or more, since an exact count protects nobody")
-    now = plan.loss.epsilon or Fraction(1)
     if margin_of(plan, table, confidence) == 0:
         raise LossError(f"{table} is released without noise, or follows from other tables: choose another one")
-
-    def met(epsilon: Fraction) -> bool:
-        return margin_of(at_epsilon(plan, epsilon), table, confidence) <= error
-
-    def rounded(value: Fraction) -> Fraction:
-        return _short(value, _DIGITS, ROUND_CEILING)
-
-    # Noise is about inversely proportional to epsilon, so the first guess is near.
-    guess = rounded(min(max(now * margin_of(plan, table, confidence) / error, LEAST), MOST))
-    if met(guess):
-        while guess > LEAST and met(lower := rounded(guess * Fraction(97, 100))):
-            guess = lower
-        low, high = guess * Fraction(97, 100), guess
-    else:
-        low = guess
-        for _ in range(_STEPS):
-            if met(high := rounded(low * Fraction(103, 100))):
-                break
-            if high > MOST:
-                raise LossError(f"no epsilon below {MOST} makes {table} that accurate: accept a larger error")
-            low = high
-    for _ in range(_STEPS):
-        middle = rounded((low + high) / 2)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if met(middle) else (middle, high)
-    return positive(high, "epsilon")
+    decades = round(math.log10(MOST / LEAST))
+    epsilons = [LEAST * 10**decade * Fraction(digits, 100) for decade in range(decades) for digits in range(100, 1000)]
+    epsilons.append(MOST)
+    found = bisect_left(
+        epsilons, True, key=lambda epsilon: margin_of(at_epsilon(plan, epsilon), table, confidence) <= error
+    )
+    if found == len(epsilons):
+        raise LossError(f"no epsilon below {MOST} makes {table} that accurate: accept a larger error")
+    return positive(epsilons[found], "epsilon")

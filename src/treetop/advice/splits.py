@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from treetop._util.numbers import Number
+from treetop._util.choices import nearest
+from treetop._util.numbers import Number, positive
 from treetop._util.system import Progress
 from treetop.advice.error_laws import Floats, Term, error_law, least_error, least_loss
-from treetop.advice.losses import REST, definition_of, levels_named, loss_report, share_of_loss, smallest_loss
-from treetop.advice.prior import Prior, layers
-from treetop.advice.public import Planned, counts_groups, open_plan, prior_of, refuse_other_kinds
-from treetop.advice.refinement import Shares, level_weights, refine_split
+from treetop.advice.losses import REST, add_rest, definition_of, levels_named, loss_report, share_of_loss, smallest_loss
+from treetop.advice.public import Planned, Prior, counts_groups, layers, open_plan, prior_of, refuse_other_kinds
 from treetop.advice.report import Report
-from treetop.advice.trials import squared_errors
-from treetop.counts.counts import Counts
+from treetop.advice.trials import Ints, Nodes, public_twin, simulate, squared_errors
+from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.plan.plan import Plan
 from treetop.plan.splits import as_weights, budgets_by_worth
-from treetop.plan.workload import Part
 from treetop.privacy import Definition, Loss, Unit
+from treetop.release.errors import merge, starts
 
 SplitObjective: TypeAlias = Literal["separate", "consistent"]
 """Errors of separate measurements, max(0, measurement), or of counts after least-squares repair, none clipped."""
@@ -75,7 +75,7 @@ def split_for(
         raise PlanError('`squared_error` is about measurements: leave out `objective="consistent"`')
     own, file = open_plan(plan, open_loss=squared_error is not None)
     refuse_other_kinds(own)
-    public, notes = prior_of(own, file, prior, prior_source)
+    public, notes = prior_of(file, prior, prior_source)
     weigh = level_weights(
         own.spine, {level: by for name, by in (weights or {}).items() for level in levels_named(own.spine, name)}
     )
@@ -92,14 +92,29 @@ def split_for(
         own = replace(own, loss=best.loss, split="uniform")
     else:
         best = replace(own, split=optimal_split(own, public, weigh, objective or "separate"))
-    how = CONSISTENT if objective == "consistent" else ""
     if refine:
         task = None if shares is None else _read_shares(own.spine, shares)
-        tried = refine_split(best, public, weigh, shares=task, threads=threads)
-        best = replace(best, split=tried.split)
-        parts["refined"] = tried.report(best)
-    report = _compare(own, best, public, weigh, how)
+        parts["refined"] = refine_split(best, public, weigh, shares=task, threads=threads)
+        best = parts["refined"].plan
+    how = f"Expected of the prior ({public.words}): the root of the mean squared error of max(0, measurement)."
+    report = _compare(own, best, public, weigh, CONSISTENT if objective == "consistent" else how)
     return replace(report, parts=parts, public_notes=tuple(notes))
+
+
+def level_weights(spine: Spine, weights: Mapping[str, Number] | None) -> dict[str, float]:
+    """Return the weight of the errors of the total and of every level (default 1)."""
+    names = [TOTAL, *(level.name for level in spine.levels)]
+    result = dict.fromkeys(names, 1.0)
+    for name, weight in (weights or {}).items():
+        if name not in names:
+            raise LossError(f"the weights name {name!r}, which is not a level{nearest(name, names)}")
+        result[name] = float(weight)
+        if not (math.isfinite(result[name]) and result[name] >= 0):
+            raise LossError(f"the weight of {name} is {weight}: give zero or a positive number")
+    return result
+
+
+# In closed form.
 
 
 def optimal_split(
@@ -121,10 +136,9 @@ def optimal_split(
         return as_weights(levels, [0.0 if term is None else next(answer) for term in terms])
     if prior.twin is None:
         raise LossError("the prior has no table, which says which nodes lie under which: give one")
-    ordered = [weigh[TOTAL], *(weigh[level.name] for level in plan.spine.levels)]
-    coefficients = reached_coefficients(plan.spine, prior.twin, ordered)
-    places = [0 if name == TOTAL else plan.spine.level(name).index for name in levels]
-    worths = [float(coefficients[place]) for place in places]
+    names = [TOTAL, *(level.name for level in plan.spine.levels)]
+    coefficients = reached_coefficients(plan.spine, prior.twin, [weigh[name] for name in names])
+    worths = [float(coefficients[names.index(name)]) for name in levels]
     return as_weights(levels, budgets_by_worth(plan.unit, plan.loss, levels, worths))
 
 
@@ -179,56 +193,59 @@ def _loss_for_error(
     """
     trial = replace(plan, loss=Loss(epsilon=1) if kind == "pure" else Loss(rho=1), split="uniform")
     prior.fits(plan.spine)
-    names = [part.name for part in trial.workload if part.is_measured]
     levels = [part.name for part in trial.levels if part.is_measured]
-    terms = terms_of(plan.unit, trial.loss, prior, weights, levels)
-    budgets = iter(least_loss([term for term in terms if term is not None], error).budgets)
-    split = {
-        name: share_of_loss(Fraction(next(budgets)))
-        for name, term in zip(levels, terms, strict=True)
-        if term is not None
-    }
-    rest = [name for name in names if name not in split]
-    if (left := 1 - REST * len(rest)) <= 0:
-        raise LossError(f"{len(rest)} tables have no part in the squared error: their share, {REST}, leaves nothing")
-    total = sum(split.values(), Fraction(0)) / left
-    ordered = {name: split.get(name, share_of_loss(total * REST)) for name in names}
-    found = smallest_loss(plan, kind, delta, ordered)
-    why = dict.fromkeys(names, "the cheapest division for the squared error of all levels")
-    why |= {
-        name: f"{100 * float(REST):.3g}% of the loss: {'no error is expected' if name in levels else 'a margin'}"
-        for name in rest
-    }
+    terms = zip(levels, terms_of(plan.unit, trial.loss, prior, weights, levels), strict=True)
+    priced = {name: term for name, term in terms if term is not None}
+    budgets = least_loss(list(priced.values()), error).budgets
+    needs = {name: share_of_loss(Fraction(budget)) for name, budget in zip(priced, budgets, strict=True)}
+    why = dict.fromkeys(needs, "the cheapest division for the squared error of all levels")
+    split, why = add_rest(trial, needs, why, REST, "no error is expected")
+    found = smallest_loss(plan, kind, delta, split)
     return loss_report(found, [f"a total squared error of {error:,g}, expected of the prior"], why)
 
 
-def _compare(plan: Plan, best: Plan, prior: Prior, weights: Mapping[str, float], how: str = "") -> Report:
-    """Report the errors that a prior expects with the plan's split and with another one."""
-    measured = [(old, new) for old, new in zip(plan.levels, best.levels, strict=True) if old.is_measured]
+def _compare(plan: Plan, best: Plan, prior: Prior, weights: Mapping[str, float], how: str) -> Report:
+    """Report the errors that a prior expects with the plan's split and with the best one."""
+    measured = [part.name for part in plan.levels if part.is_measured]
     # Unweighted, so that a level without weight is shown as well.
-    terms = terms_of(plan.unit, plan.loss, prior, {}, [old.name for old, _ in measured])
-    rows, totals = [], [0.0, 0.0]
-    budget = float(plan.budget)
-    for (old, new), term in zip(measured, terms, strict=True):
-        errors = [0.0 if term is None else term.error(budget * float(part.share)) for part in (old, new)]
-        nodes = 0 if term is None else int(term.nodes.sum())
-        totals = [total + weights[old.name] * error for total, error in zip(totals, errors, strict=True)]
-        before, after = (math.sqrt(error / nodes) if nodes else 0.0 for error in errors)
-        rows.append(_row(old, new, nodes, before, after))
-    about = f"Expected of the prior ({prior.words}): the root of the mean squared error of max(0, measurement)."
-    return _report(best, prior, rows, totals[0], totals[1], how or about)
-
-
-def _row(old: Part, new: Part, nodes: int, before: float, after: float) -> dict[str, object]:
-    shares = {"share_before": float(old.share), "share": float(new.share)}
-    return {"name": old.name, "measured": nodes, **shares, "error_before": before, "error": after}
+    terms = dict(zip(measured, terms_of(plan.unit, plan.loss, prior, {}, measured), strict=True))
+    nodes = {name: 0 if term is None else int(term.nodes.sum()) for name, term in terms.items()}
+    errors = [
+        {
+            part.name: 0.0 if (term := terms[part.name]) is None else term.error(float(plan.budget) * float(part.share))
+            for part in one.levels
+            if part.name in terms
+        }
+        for one in (plan, best)
+    ]
+    before, after = (sum(weights[name] * error for name, error in own.items()) for own in errors)
+    return _report(plan, best, prior, nodes, errors, (before, after), how)
 
 
 def _report(
-    best: Plan, prior: Prior, rows: Sequence[dict[str, object]], before: float, after: float, how: str
+    plan: Plan,
+    best: Plan,
+    prior: Prior,
+    nodes: Mapping[str, int],
+    errors: Sequence[Mapping[str, float]],
+    totals: tuple[float, float],
+    how: str,
 ) -> Report:
+    """Report squared errors by level, and in total, with the plan's split and with the best one."""
+    before, after = totals
+    shares = [{part.name: float(part.share) for part in one.levels} for one in (plan, best)]
+    rows = [
+        {
+            "name": name,
+            "measured": number,
+            "share_before": shares[0][name],
+            "share": shares[1][name],
+            "error_before": math.sqrt(errors[0][name] / number) if number else 0.0,
+            "error": math.sqrt(errors[1][name] / number) if number else 0.0,
+        }
+        for name, number in nodes.items()
+    ]
     split = best.split if isinstance(best.split, Mapping) else {}
-    gain = before / after if after else 1.0
     return Report(
         best,
         "forecast",
@@ -250,9 +267,181 @@ def _report(
         },
         notes=(
             f"{how} All squared errors together: {before:,.4g} now, {after:,.4g} with the best split, a factor of "
-            f"{gain:.3g}.",
+            f"{before / after if after else 1.0:.3g}.",
         ),
     )
+
+
+# By trials: splits are compared on one noise, and the best of them is judged on another, since the best of several
+# looks better than it is.
+
+STANDARD_ERRORS = 2.0
+"""A split is better if it is so many standard errors of the difference better."""
+
+
+def _gain(before: Floats, after: Floats) -> tuple[bool, float]:
+    """Return whether errors got smaller by more than luck, and the standard error of the difference."""
+    saved = before - after
+    unsure = float(saved.std(ddof=1) / math.sqrt(len(saved))) if len(saved) > 1 else math.inf
+    return bool(saved.mean() > STANDARD_ERRORS * unsure), unsure
+
+
+def _split_by_trials(
+    plan: Plan,
+    prior: Prior,
+    weights: Mapping[str, float],
+    *,
+    runs: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> Report:
+    """Find the best of several splits of a plan for group sizes, whose errors have no closed form."""
+    by_level = np.array([0.0, *(weights[level.name] for level in plan.spine.levels)])
+    splits = _splits(plan, weights)
+    plans = [plan, *(replace(plan, split=split) for split in splits)]
+    tried: list[float] = []
+    for done, one in enumerate(plans, start=1):
+        tried.append(float((squared_errors(one, prior, runs=runs, threads=threads) @ by_level).mean()))
+        if progress is not None:
+            progress("trials", done / len(plans))
+    chosen, kept = plans[int(np.argmin(tried))], ""
+    before, after = (squared_errors(one, prior, runs=runs, threads=threads, seed=1) for one in (plan, chosen))
+    better, _ = _gain(before @ by_level, after @ by_level)
+    if not better:
+        chosen, after = plan, before
+        kept = " No split was better by more than two standard errors: the plan keeps its own."
+    how = (
+        f"In {runs} trials each on {prior.words}, of {len(splits)} splits. Errors are the root of the mean squared "
+        f"error of released numbers of groups, zeros included.{kept}"
+    )
+    measured = [part for part in plan.levels if part.is_measured]
+    errors = [{part.name: float(own[:, part.index].mean()) for part in measured} for own in (before, after)]
+    nodes = {part.name: part.nodes for part in measured}
+    totals = float((before @ by_level).mean()), float((after @ by_level).mean())
+    return _report(plan, chosen, prior, nodes, errors, totals, how)
+
+
+def _splits(plan: Plan, weights: Mapping[str, float]) -> list[dict[str, Fraction]]:
+    """Return shares in whole percents, from even ones to those that levels by themselves would have."""
+    power = 1 / 3 if plan.loss.definition == "pure" else 1 / 2
+    levels = [level for level, _ in plan.workload.measured]
+    need = np.array([level.nodes * max(float(weights[level.name]), 1e-3) for level in levels])
+    splits = []
+    for step in (0.0, 0.25, 0.5, 0.75, 1.0):
+        part = need ** (step * power)
+        percents = np.maximum(np.rint(100 * part / part.sum()), 1).astype(int)
+        splits.append({level.name: Fraction(int(one)) for level, one in zip(levels, percents, strict=True)})
+    return [split for number, split in enumerate(splits) if split not in splits[:number]]
+
+
+_FIRST_FACTOR = 2.0
+_LAST_FACTOR = 1.05
+
+
+def refine_split(
+    plan: Plan,
+    prior: Prior,
+    weights: Mapping[str, Number] | None = None,
+    *,
+    shares: Shares | None = None,
+    runs: int = 6,
+    tries: int = 40,
+    fresh_runs: int = 20,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Report:
+    """Search near the plan's split for one with less weighted squared error in releases of the prior's twin, or with
+    less squared error of `shares` that are dealt out by the released counts.
+
+    Every level's share in turn is multiplied and divided by a factor, which shrinks when nothing helps. The report's
+    plan has the best split if that is better by two standard errors, and otherwise the one that it had.
+    """
+    if fresh_runs < 2 or tries < 1:
+        raise PlanError("a refinement needs at least 1 try, and 2 fresh runs to judge it by")
+    weigh = np.array(list(level_weights(plan.spine, weights).values()))
+    # The plan's own weights if it has any: they are shorter than the shares.
+    given = plan.split if isinstance(plan.split, Mapping) else {}
+    start = {
+        level.name: positive(given.get(level.name, level.share), level.name)
+        for level in plan.levels
+        if level.is_measured
+    }
+
+    def errors(split: Mapping[str, Fraction], runs: int, seed: int) -> Floats:
+        trial = replace(plan, split=split)
+        if shares is not None:
+            return share_errors(trial, prior, shares, runs=runs, threads=threads, seed=seed)
+        found: Floats = squared_errors(trial, prior, runs=runs, threads=threads, seed=seed) @ weigh
+        return found
+
+    best = {name: math.log(float(share)) for name, share in start.items()}
+    least = float(errors(start, runs, 2 * seed).mean())
+    found, tried, factor = start, 1, _FIRST_FACTOR
+    while tried < tries and factor > _LAST_FACTOR and len(start) > 1:
+        improved = False
+        for name in start:
+            for step in (math.log(factor), -math.log(factor)):
+                if tried >= tries:
+                    break
+                candidate = {**best, name: best[name] + step}
+                split = _scaled(candidate)
+                error = float(errors(split, runs, 2 * seed).mean())
+                tried += 1
+                if error < least:
+                    best, found, least, improved = candidate, split, error, True
+                    break
+        if not improved:
+            factor = math.sqrt(factor)
+    before, after = (errors(split, fresh_runs, 2 * seed + 1) for split in (start, found))
+    better, unsure = _gain(before, after)
+    better = better and found != start
+    taken = found if better else start
+    what = "total squared error" if shares is None else f"squared error of {shares}"
+    old, new = float(before.mean()), float(after.mean())
+    verdict = "is better, and is taken" if better else "does not beat the given one, which is kept"
+    return Report(
+        replace(plan, split=taken),
+        "refined",
+        "Splits near it, tried on the prior",
+        tuple({"name": name, "split": float(taken[name]), "found": float(found[name])} for name in start),
+        (("level", "{name}"), ("tried", "{found:.4g}"), ("taken", "{split:.4g}")),
+        values={
+            "split": {name: float(share) for name, share in taken.items()},
+            "better": better,
+            "found": {name: float(share) for name, share in found.items()},
+            "start_error": old,
+            "found_error": new,
+            "standard_error": unsure,
+            "tried": tried,
+            "what": what,
+        },
+        notes=(
+            f"Of {tried} splits the best {verdict}: {what} {new:,.6g} against {old:,.6g} "
+            f"({1 - new / old if old else 0.0:+.1%}, give or take {unsure:,.3g}) on fresh noise.",
+        ),
+    )
+
+
+def _scaled(logs: Mapping[str, float]) -> dict[str, Fraction]:
+    """Return shares that sum to 1, to six digits, from their logarithms."""
+    top = max(logs.values())
+    total = math.fsum(math.exp(value - top) for value in logs.values())
+    return {name: Fraction(Decimal(f"{math.exp(value - top) / total:.6g}")) for name, value in logs.items()}
+
+
+# Shares dealt out by counts, the task of Ko, Ziani and Fioretto: how far money, or seats, go astray if a fixed sum is
+# apportioned by released counts.
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Every node of the level `inside` has the same sum, apportioned by the counts of `level`."""
+
+    level: str
+    inside: str = TOTAL
+
+    def __str__(self) -> str:
+        return f"shares of {self.level} in {self.inside}"
 
 
 def _read_shares(spine: Spine, text: str) -> Shares:
@@ -265,63 +454,34 @@ def _read_shares(spine: Spine, text: str) -> Shares:
     return Shares(*(name for (name,) in names))
 
 
-# The split of a plan for group sizes, found by trials: their errors have no closed form.
+def share_errors(
+    plan: Plan, prior: Prior, shares: Shares, *, runs: int, threads: int | None = None, seed: int = 0
+) -> Floats:
+    """Return, for each trial on the prior's table, the sum of squared errors of all shares, a whole sum being 1.
 
-STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Splits to try: how far each is from even shares towards those that levels by themselves would have."""
-STANDARD_ERRORS = 2.0
-"""A split is better if it is so many standard errors of the difference better."""
+    If an area is released empty, nothing is dealt out; one that is empty in the table has no shares.
+    """
+    spine = plan.spine
+    coarse, fine = (0 if name == TOTAL else spine.level(name).index for name in (shares.inside, shares.level))
+    if coarse >= fine:
+        raise PlanError(f"{shares.level} is not refined after {shares.inside}: its nodes do not lie in one each")
+    twin = public_twin(prior)
 
+    def error(nodes: Nodes, count: Ints) -> float:
+        return squared_share_error(spine, twin, nodes, count, coarse, fine)
 
-def _split_by_trials(
-    plan: Plan,
-    prior: Prior,
-    weights: Mapping[str, float],
-    *,
-    runs: int,
-    threads: int | None,
-    progress: Progress | None,
-) -> Report:
-    """Find the best of several splits in trials on the prior's table."""
-    by_level = np.array([0.0, *(weights[level.name] for level in plan.spine.levels)])
-    splits = _splits(plan, weights)
-    plans = [plan, *(replace(plan, split=split) for split in splits)]
-    tried: list[float] = []
-    for done, one in enumerate(plans, start=1):
-        tried.append(float((squared_errors(one, prior, runs=runs, threads=threads) @ by_level).mean()))
-        if progress is not None:
-            progress("trials", done / len(plans))
-    # Judged on other noise than that of the search: the best of several looks better than it is.
-    chosen, kept = plans[int(np.argmin(tried))], ""
-    own, best = (squared_errors(one, prior, runs=runs, threads=threads, seed=1) for one in (plan, chosen))
-    saved = (own - best) @ by_level
-    unsure = saved.std(ddof=1) / math.sqrt(runs) if runs > 1 else math.inf
-    if saved.mean() <= STANDARD_ERRORS * unsure:
-        chosen, best = plan, own
-        kept = " No split was better by more than two standard errors: the plan keeps its own."
-    how = (
-        f"In {runs} trials each on {prior.words}, of {len(splits)} splits. Errors are the root of the mean squared "
-        f"error of released numbers of groups, zeros included.{kept}"
-    )
-    rows = [
-        _row(
-            old, new, old.nodes, *(math.sqrt(float(errors[:, old.index].mean()) / old.nodes) for errors in (own, best))
-        )
-        for old, new in zip(plan.levels, chosen.levels, strict=True)
-        if old.is_measured
-    ]
-    before, after = (float((errors @ by_level).mean()) for errors in (own, best))
-    return _report(chosen, prior, rows, before, after, how)
+    return np.array(simulate(plan, prior, error, runs=runs, threads=threads, seed=seed))
 
 
-def _splits(plan: Plan, weights: Mapping[str, float]) -> list[dict[str, Fraction]]:
-    """Return shares in whole percents, from even ones to those that levels by themselves would have."""
-    power = 1 / 3 if plan.loss.definition == "pure" else 1 / 2
-    levels = [level for level, _ in plan.workload.measured]
-    need = np.array([level.nodes * max(float(weights[level.name]), 1e-3) for level in levels])
-    splits = []
-    for step in STEPS:
-        part = need ** (step * power)
-        percents = np.maximum(np.rint(100 * part / part.sum()), 1).astype(int)
-        splits.append({level.name: Fraction(int(one)) for level, one in zip(levels, percents, strict=True)})
-    return [split for number, split in enumerate(splits) if split not in splits[:number]]
+def squared_share_error(spine: Spine, twin: Counts, nodes: Nodes, count: Ints, coarse: int, fine: int) -> float:
+    """Return the sum of squared errors of shares of level `fine` inside `coarse`, by their positions in the spine."""
+    both = merge(pack(spine, nodes), count, twin)
+    if not len(both.true):
+        return 0.0
+    begin = [np.arange(len(both.true)) == 0, *(starts(both.keys, digit) for digit in layout(spine))]
+    first = np.flatnonzero(begin[fine])
+    area = (np.cumsum(begin[coarse]) - 1)[first]
+    counts = [np.add.reduceat(values.astype(np.float64), first) for values in (both.released, both.true)]
+    wholes = [np.bincount(area, own)[area] for own in counts]
+    released, true = (own / np.maximum(whole, 1) for own, whole in zip(counts, wholes, strict=True))
+    return float((np.where(wholes[1] > 0, released - true, 0.0) ** 2).sum())

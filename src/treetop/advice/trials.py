@@ -1,4 +1,4 @@
-"""Trials: whole releases of a public twin, to see the errors of released counts before any private data is read.
+"""Trials: whole releases of a public or made-up twin, to see the errors of released counts before any data is read.
 
 The noise of a trial comes from keys that anybody can compute, so trials are for public tables only. A twin is of
 another year, or made up: its totals are not those that are public of the private table. So in a trial exact facts have
@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +27,15 @@ from treetop.advice.error_laws import Floats, mean_absolute_of_count
 from treetop.advice.expected import Depths
 from treetop.advice.largest import largest_degrees, largest_sizes
 from treetop.advice.losses import say_loss
-from treetop.advice.prior import Prior, refuse_counts, refuse_same_records
 from treetop.advice.public import (
-    GroupTwin,
     Planned,
+    Prior,
     counts_degrees,
     counts_groups,
     open_plan,
+    refuse_counts,
     refuse_other_kinds,
+    refuse_same_records,
     sizes_of,
     twin_of,
 )
@@ -69,7 +70,7 @@ OWN_FACTS = (
 
 def try_out(
     plan: Planned,
-    twin: Prior | GroupTwin | str | Path,
+    twin: Prior | str | Path,
     *,
     twin_source: str | None = None,
     total: float | None = None,
@@ -103,37 +104,30 @@ def try_out(
     if counts_degrees(own):
         return largest_degrees(own, file, twin, twin_source, total)
     refuse_other_kinds(own)
-    public, notes = twin_of(own, file, twin, twin_source)
-    prior = public.prior if isinstance(public, GroupTwin) else public
-    public_twin(prior, private)
+    prior, notes = twin_of(file, twin, twin_source)
+    counts = public_twin(prior, private)
     if not 0 < confidence < 1:
         raise PlanError(f"confidence is {confidence}: give a probability between 0 and 1")
-    if prior.twin is not None and differs(own, prior.twin):
+    if differs(own, counts):
         notes = [*notes, OWN_FACTS]
-    tried = []
-    for done, levels in enumerate(trials(own, prior, _sizes, runs=runs, threads=threads, seed=seed), start=1):
-        tried.append(levels)
-        if progress is not None:
-            progress("trials", done / runs)
-    parts = {}
-    if counts_groups(own) and isinstance(public, GroupTwin):
-        parts["largest"] = largest_sizes(own, confidence, public)
-    return replace(_report(own, prior, tried, confidence), parts=parts, public_notes=tuple(notes))
 
+    def distinct(errors: Ints) -> tuple[Ints, Ints]:  # far fewer than there are nodes
+        sizes, times = np.unique(np.abs(errors), return_counts=True)
+        return sizes, times
 
-def _report(plan: Plan, prior: Prior, tried: Sequence[Sequence[tuple[Ints, Ints]]], confidence: float) -> Report:
-    runs, rows, percent = len(tried), [], f"± {100 * confidence:g}%"
-    names = [(TOTAL, 1), *((level.name, level.nodes) for level in plan.spine.levels)]
+    tried = trials(own, prior, distinct, runs=runs, threads=threads, seed=seed, progress=progress)
+    rows, percent = [], f"± {100 * confidence:g}%"
+    names = [(TOTAL, 1), *((level.name, level.nodes) for level in own.spine.levels)]
     for index, (name, nodes) in enumerate(names):
-        planned = plan.levels[index]
-        margin = planned.margin(1 - Fraction(str(confidence)), plan.terms)
+        planned = own.levels[index]
+        margin = planned.margin(1 - Fraction(str(confidence)), own.terms)
         found = _pooled([levels[index] for levels in tried], confidence, margin)
         rows.append(
             {
                 "level": index,
                 "name": name,
                 "nodes": nodes,
-                "predicted_mean": mean_absolute_of_count(planned.law, plan.terms) if planned.is_measured else 0.0,
+                "predicted_mean": mean_absolute_of_count(planned.law, own.terms) if planned.is_measured else 0.0,
                 "predicted_margin": margin,
                 "mean": found.mean,
                 "mean_of_all": found.sum / (runs * nodes),
@@ -141,11 +135,11 @@ def _report(plan: Plan, prior: Prior, tried: Sequence[Sequence[tuple[Ints, Ints]
                 "within": found.within,
             }
         )
-    reach = "the interval of one number reaches" if counts_groups(plan) else "the margin of a measurement"
+    reach = "the interval of one number reaches" if counts_groups(own) else "the margin of a measurement"
     return Report(
-        plan,
+        own,
         "trials",
-        f"Trials at {say_loss(plan)}",
+        f"Trials at {say_loss(own)}",
         tuple(rows),
         (
             ("level", "{level:d}"),
@@ -161,28 +155,34 @@ def _report(plan: Plan, prior: Prior, tried: Sequence[Sequence[tuple[Ints, Ints]
             f"{runs} releases of a public twin ({prior.words}), counts above zero in either; within: released counts "
             f"no farther off than {reach}.",
         ),
+        public_notes=tuple(notes),
+        parts={"largest": largest_sizes(own, confidence, prior)} if counts_groups(own) and prior.sizes else {},
     )
 
 
-def trials(
-    plan: Plan,
-    prior: Prior,
-    summarise: Callable[[Ints], T],
-    *,
-    runs: int,
-    threads: int | None = None,
-    seed: int = 0,
-) -> Iterator[list[T]]:
-    """Yield, run by run, a summary of the errors of the total and of every level, at the nodes above zero in either."""
-    twin = public_twin(prior)
+class _Pooled(NamedTuple):
+    """Absolute errors of one level over all runs."""
 
-    def summary(nodes: Nodes, count: Ints) -> list[T]:
-        return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
-
-    yield from each_release(plan, prior, summary, runs=runs, threads=threads, seed=seed)
+    sum: float
+    mean: float
+    margin: int
+    within: float
 
 
-def each_release(
+def _pooled(runs: Sequence[tuple[Ints, Ints]], confidence: float, margin: int) -> _Pooled:
+    sizes, place = np.unique(np.concatenate([sizes for sizes, _ in runs]), return_inverse=True)
+    times = np.bincount(place, np.concatenate([times for _, times in runs]), len(sizes))
+    if len(sizes) == 0:
+        return _Pooled(0.0, 0.0, 0, 1.0)
+    total, counted = float(sizes @ times), np.cumsum(times)
+    least = int(np.searchsorted(counted, confidence * counted[-1]))
+    return _Pooled(total, total / counted[-1], int(sizes[least]), float(times[sizes <= margin].sum() / counted[-1]))
+
+
+# Releases of a twin, and the errors of their levels and tables.
+
+
+def simulate(
     plan: Plan,
     prior: Prior,
     summarise: Callable[[Nodes, Ints], T],
@@ -190,22 +190,22 @@ def each_release(
     runs: int,
     threads: int | None = None,
     seed: int = 0,
-) -> Iterator[T]:
-    """Release the twin of a prior many times, and yield a summary of the leaves and counts of each release."""
+    progress: Progress | None = None,
+) -> list[T]:
+    """Release the twin of a prior many times; return a summary of the leaves and counts of each release."""
     twin = public_twin(prior)
     prior.fits(plan.spine)
-    yield from _releases(plan, twin, summarise, runs, threads, seed)
-
-
-def _releases(
-    plan: Plan, twin: Counts, summarise: Callable[[Nodes, Ints], T], runs: int, threads: int | None, seed: int
-) -> Iterator[T]:
     if runs < 1:
         raise PlanError(f"the number of trials is {runs}: give 1 or more")
     release = _released(fitted(plan, twin), twin)
     secret = Key(hashlib.blake2b(f"trial {seed}".encode(), digest_size=32).digest())
+    found = []
     with ThreadPoolExecutor(max_workers=max(threads or os.cpu_count() or 1, 1)) as pool:
-        yield from pool.map(lambda number: summarise(*release(secret.derive("trial", number))), range(runs))
+        for summary in pool.map(lambda number: summarise(*release(secret.derive("trial", number))), range(runs)):
+            found.append(summary)
+            if progress is not None:
+                progress("trials", len(found) / runs)
+    return found
 
 
 def _released(plan: Plan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
@@ -239,6 +239,25 @@ def public_twin(prior: Prior, private: Counts | None = None) -> Counts:
     return prior.twin
 
 
+def trials(
+    plan: Plan,
+    prior: Prior,
+    summarise: Callable[[Ints], T],
+    *,
+    runs: int,
+    threads: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[list[T]]:
+    """Return, by run, a summary of errors of the total and of every level, at the nodes above zero in either."""
+    twin = public_twin(prior)
+
+    def summary(nodes: Nodes, count: Ints) -> list[T]:
+        return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
+
+    return simulate(plan, prior, summary, runs=runs, threads=threads, seed=seed, progress=progress)
+
+
 def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[Ints]:
     """Return released less true counts at the total and every level, for the nodes above zero in either."""
     both = merge(pack(spine, nodes), count, twin)
@@ -250,42 +269,11 @@ def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[
 
 def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
     """Return, for each run and level, the sum of squared errors of all released counts."""
-    return np.array(list(trials(plan, prior, _squares, runs=runs, threads=threads, seed=seed)))
 
+    def squares(errors: Ints) -> float:
+        return float((errors.astype(np.float64) ** 2).sum())
 
-def _squares(errors: Ints) -> float:
-    return float((errors.astype(np.float64) ** 2).sum())
-
-
-def _sizes(errors: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct absolute errors, and the number of each: far fewer than there are nodes."""
-    sizes, times = np.unique(np.abs(errors), return_counts=True)
-    return sizes, times
-
-
-class _Pooled(NamedTuple):
-    """Absolute errors of one level over all runs."""
-
-    sum: float
-    mean: float
-    margin: int
-    within: float
-
-
-def _pooled(runs: Sequence[tuple[Ints, Ints]], confidence: float, margin: int) -> _Pooled:
-    sizes, place = np.unique(np.concatenate([sizes for sizes, _ in runs]), return_inverse=True)
-    times = np.bincount(place, np.concatenate([times for _, times in runs]), len(sizes))
-    if len(sizes) == 0:
-        return _Pooled(0.0, 0.0, 0, 1.0)
-    total, counted = float(sizes @ times), np.cumsum(times)
-    least = int(np.searchsorted(counted, confidence * counted[-1]))
-    return _Pooled(total, total / counted[-1], int(sizes[least]), float(times[sizes <= margin].sum() / counted[-1]))
-
-
-# Errors of any table in trials: of levels and margins, and of what is only summed from them.
-
-_FEW = 1 << 20
-"""Up to so many cells are summed without renumbering those that occur."""
+    return np.array(trials(plan, prior, squares, runs=runs, threads=threads, seed=seed))
 
 
 def table_errors(
@@ -303,7 +291,7 @@ def table_errors(
     The twin may have been read with another order of the same attributes.
     """
     spine = plan.spine
-    leaf, true = moved_leaves(prior, spine)
+    leaf, true = _moved_leaves(prior, spine)
 
     def errors_of(nodes: Nodes, count: Ints) -> list[float]:
         leaves = [
@@ -312,17 +300,14 @@ def table_errors(
         error = np.concatenate([-true, count])
         return [mean_error(spine, leaves, error, table) for table in tables]
 
-    tried = []
-    twin = Counts.from_leaves(spine, leaf, true)
-    for done, errors in enumerate(_releases(plan, twin, errors_of, runs, threads, seed), start=1):
-        tried.append(errors)
-        if progress is not None:
-            progress("trials", done / runs)
-    means: list[float] = np.mean(tried, axis=0).tolist()
+    moved = replace(prior, spine=spine, twin=Counts.from_leaves(spine, leaf, true))
+    means: list[float] = np.mean(
+        simulate(plan, moved, errors_of, runs=runs, threads=threads, seed=seed, progress=progress), axis=0
+    ).tolist()
     return means
 
 
-def moved_leaves(prior: Prior, spine: Spine) -> tuple[list[Ints], Ints]:
+def _moved_leaves(prior: Prior, spine: Spine) -> tuple[list[Ints], Ints]:
     """Return the leaves of a twin by the numbers that they have in a spine, and their counts."""
     leaves, count = leaves_of(prior.spine, public_twin(prior))
     if list(prior.spine.attributes) != list(spine.attributes):
@@ -340,6 +325,10 @@ def mean_error(spine: Spine, leaves: Sequence[Ints], error: Ints, table: Depths)
     """Return the mean absolute error of a table's cells, of errors by leaf; a leaf may stand there twice."""
     nodes = math.prod(tree.sizes[depth - 1] for tree, depth in zip(spine.trees, table, strict=True) if depth)
     return float(np.abs(cell_sums(spine, leaves, error, table)).sum()) / nodes
+
+
+_FEW = 1 << 20
+"""Up to so many cells are summed without renumbering those that occur."""
 
 
 def cell_sums(spine: Spine, leaves: Sequence[Ints], value: Ints, table: Depths) -> NDArray[np.float64]:
@@ -383,19 +372,135 @@ def differs(plan: Plan, twin: Counts) -> bool:
 
 def _with_counts(facts: PublicFacts, twin: Counts) -> PublicFacts:
     """Return facts whose exact counts are those of a public table; the same ones where they are anyway."""
-    told = [fact for fact in facts if EXACT in fact.kinds]
-    if not told:
+    exact = [fact for fact in facts if EXACT in fact.kinds]
+    if not exact:
         return facts
     nodes, number = leaf_nodes(facts.spine, twin), np.diff(twin.before)
     finest = facts.spine.finest
-    moved = {fact.name: fact.table.counted(fact.stated[EXACT][0], nodes, finest, number) for fact in told}
-    if all(np.array_equal(moved[fact.name], fact.stated[EXACT][1]) for fact in told):
+    moved = {fact.name: fact.table.counted(fact.stated[EXACT][0], nodes, finest, number) for fact in exact}
+    if all(np.array_equal(moved[fact.name], fact.stated[EXACT][1]) for fact in exact):
         return facts
-    return PublicFacts(facts.spine, tuple(_told(fact, moved.get(fact.name)) for fact in facts))
+
+    def with_count(fact: TableFact) -> TableFact:
+        if fact.name not in moved:
+            return fact
+        stated = {EXACT: (fact.stated[EXACT][0], moved[fact.name])}
+        return fact_of(fact.table, fact.kinds, stated, unchecked=fact.unchecked, places=fact.places)
+
+    return PublicFacts(facts.spine, tuple(map(with_count, facts)))
 
 
-def _told(fact: TableFact, count: Ints | None) -> TableFact:
-    if count is None:
-        return fact
-    stated = {EXACT: (fact.stated[EXACT][0], count)}
-    return fact_of(fact.table, fact.kinds, stated, unchecked=fact.unchecked, places=fact.places)
+# A made-up twin: counts drawn over the public hierarchies of a plan, to see what its noise does. A few places are large
+# and many are small, as they mostly are; which ones, the codes decide, so that the twin is the same for every loss. It
+# says nothing about the private table, and a plan is not to be judged by its counts.
+
+MOST = 1_000_000
+"""Most records of a made-up twin."""
+
+
+@dataclass(frozen=True, eq=False)
+class MadeUp:
+    """A made-up twin."""
+
+    spine: Spine
+    leaves: Ints
+    """The leaf of every attribute (row) for every record."""
+
+    @property
+    def total(self) -> int:
+        """The number of records."""
+        return int(self.leaves.shape[1])
+
+    def at(self, depths: Depths) -> dict[tuple[int, ...], int]:
+        """Return its counts above zero, with so many levels of every attribute told apart."""
+        own = [
+            tree.ancestors(depth - 1)[leaf]
+            for tree, depth, leaf in zip(self.spine.trees, depths, self.leaves, strict=True)
+            if depth
+        ]
+        if not own:
+            return {(): self.total}
+        nodes, often = np.unique(np.stack(own), axis=1, return_counts=True)
+        return dict(zip(map(tuple, nodes.T.tolist()), often.tolist(), strict=True))
+
+
+def made_up(spine: Spine, total: int = 100_000) -> MadeUp:
+    """Make up records over the leaves of a spine: the same ones for the same hierarchies and the same total."""
+    if not 0 < total <= MOST:
+        raise PlanError(f"a made-up table has 1 to {MOST:,} records, not {total:,}")
+    seed = int.from_bytes(hashlib.blake2b(spine.digest.encode(), digest_size=8).digest(), "big")
+    chance = np.random.default_rng(seed)
+    leaves = []
+    for tree in spine.trees:
+        weight = chance.lognormal(sigma=1.6, size=tree.sizes[-1])
+        leaves.append(chance.choice(tree.sizes[-1], size=total, p=weight / weight.sum()))
+    return MadeUp(spine, np.array(leaves, np.int64).reshape(len(spine.trees), total))
+
+
+@dataclass(frozen=True)
+class MadeUpRow:
+    """One count of a trial on a made-up twin."""
+
+    codes: tuple[str, ...]
+    """Of the attributes that are told apart."""
+    names: tuple[str | None, ...]
+    made_up: int
+    released: int
+    lower: int | None
+    """The ends of the released count's interval; None if the plan has none."""
+    upper: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class MadeUpRelease:
+    """One release of a made-up twin, at one level of the spine."""
+
+    spine: Spine
+    depths: Depths
+    """How many levels of every attribute are told apart."""
+    true: Mapping[tuple[int, ...], int]
+    """The made-up counts above zero, by the nodes of the attributes that are told apart."""
+    released: Mapping[tuple[int, ...], tuple[int, int | None, int | None]]
+    """The released counts above zero, each with the ends of its interval."""
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes that are told apart."""
+        return [name for name, depth in zip(self.spine.attributes, self.depths, strict=True) if depth]
+
+    def rows(self, number: int = 12) -> list[MadeUpRow]:
+        """Return large and small counts: their ranks grow by about the same factor."""
+        trees = [(tree, depth - 1) for tree, depth in zip(self.spine.trees, self.depths, strict=True) if depth]
+        ranked = sorted(self.true, key=lambda node: (-self.true[node], node))
+        rows = []
+        for rank in (np.unique(np.geomspace(1, len(ranked), number).astype(np.int64)) - 1).tolist():
+            node = ranked[rank]
+            codes = tuple(tree.codes[depth][at].as_py() for (tree, depth), at in zip(trees, node, strict=True))
+            names = tuple(tree.name(depth, at) for (tree, depth), at in zip(trees, node, strict=True))
+            rows.append(MadeUpRow(codes, names, self.true[node], *self.released.get(node, (0, None, None))))
+        return rows
+
+
+def release_made_up(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -> MadeUpRelease:
+    """Release a made-up twin once by the plan, with noise that anybody can compute.
+
+    `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
+    """
+    plan.refuse_unless_top_down()
+    spine, counts = plan.spine, Counts.from_leaves(twin.spine, list(twin.leaves))
+    key = Key(hashlib.blake2b(f"made up {seed}".encode(), digest_size=32).digest())
+    # A card with what intervals need to know; nobody is shown it.
+    card: dict[str, Any] = {"private": False, "title": plan.title, "plan": {"confidence": plan.confidence}}
+    if plan.confidence is not None:
+        card["accuracy"] = {"confidence": plan.confidence}
+    table = run_plan(fitted(plan, counts), counts, key, card).table(level)
+    depths = spine.depths(spine.levels[-1].index if level is None else spine.level(level).index)
+    columns = []
+    for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True):
+        if depth:
+            place = {code: at for at, code in enumerate(tree.codes[depth - 1].to_pylist())}
+            columns.append([place[code] for code in table[name].to_pylist()])
+    nodes = zip(*columns, strict=True) if columns else [()] * len(table)
+    ends = [table[end].to_pylist() if end in table.column_names else [None] * len(table) for end in ("lower", "upper")]
+    released = dict(zip(nodes, zip(table["count"].to_pylist(), *ends, strict=True), strict=True))
+    return MadeUpRelease(spine, depths, twin.at(depths), released)

@@ -130,7 +130,7 @@ def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar
         if not file.loss_is_open:
             add(try_out(file, twin, twin_source=twin_source, total=asked["total"], confidence=confidence, **trials))
         if epsilons:
-            public, _ = twin_of(file.plan, file, twin, twin_source)
+            public, _ = twin_of(file, twin, twin_source)
             for epsilon in epsilons:
                 plan = with_epsilon(file.plan, epsilon, grid["delta"])
                 found[f"epsilon {epsilon:g}"] = try_out(plan, public, confidence=confidence, **trials)

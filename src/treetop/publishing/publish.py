@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from treetop._util.lazy import changed
-from treetop.advice import read_twin
+from treetop.advice import read_public
 from treetop.advice.coverage import twin_coverage
 from treetop.card import RunInfo
 from treetop.errors import LedgerError, PlanError
@@ -185,7 +185,7 @@ class _Publication:
         location = str(table) if isinstance(table, str | Path) else self.file.source
         file = replace(self.file, source=location, query=self.query or self.file.query)
         self.run.plan.refuse_unless_top_down()
-        prior, self.notes = read_twin(file, self.twin, compare=False)
+        prior, self.notes = read_public(file, self.twin, compare=False)
         private = read_true_counts(self.run.plan, self.source(table), self.file.columns, self.file.count)
         found = twin_coverage(self.run.plan, prior, progress=self.run.options.progress, private=private).to_dict()
         self.run.state(coverage={"twin": found["twin"], "runs": found["runs"]})

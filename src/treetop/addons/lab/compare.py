@@ -30,7 +30,7 @@ from treetop.addons.lab.mechanisms.inftda import WithFacts, WithMargins
 from treetop.addons.lab.mechanisms.mechanism import Mechanism
 from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS, named, register
 from treetop.addons.lab.plots import plot_errors, save_plots
-from treetop.advice.public import read_group_twin
+from treetop.advice.public import read_public_groups
 from treetop.advice.trials import public_twin
 from treetop.card.rebuild import rebuild_plan
 from treetop.counts.contribution_cap import ContributionCap
@@ -280,7 +280,7 @@ def _read_groups(file: PlanFile, plan: GroupTablePlan, location: str, query: str
     if location == file.source:
         counts = read_true_counts(plan, file.table(location, query), file.columns, file.count)
     else:
-        counts = public_twin(read_group_twin(plan, file, location, location)[0].prior)
+        counts = public_twin(read_public_groups(plan, file, location, location)[0])
     return Case(plan.spine, plan.unit, counts, split=plan.split)
 
 

@@ -15,7 +15,7 @@ from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.state import PlanText
 from treetop.addons.studio.workspace import Workspace
 from treetop.advice import at_epsilon, epsilon_for, filled_in, loss_for
-from treetop.advice.made_up import MOST, MadeUpRelease, MadeUpRow, release_made_up
+from treetop.advice.trials import MOST, MadeUpRelease, MadeUpRow, release_made_up
 from treetop.card import in_words
 from treetop.card.meaning import meaning
 from treetop.card.sentences import say_epsilon, say_odds
