@@ -13,7 +13,7 @@ import pytest
 import treetop as tt
 from treetop import Graph, Source, draft_plan, inspect_table, read_plan
 from treetop.cli import main
-from treetop.counts.graph_reader import EdgeTable, NodeTable
+from treetop.counts.graph_reader import GraphTable
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanFileError
 from treetop.io import header
@@ -277,7 +277,7 @@ def test_a_code_as_a_name_is_refused_in_the_nodes_of_a_graph(counts: str, tmp_pa
     edges = written(tmp_path / "edges.csv", "source,target\n")
     graph = Graph(people, edges, "edge")
     tree, loss = tt.Hierarchy.flat(AIRPORTS), tt.Loss(rho=1)
-    made: NodeTable | EdgeTable
+    made: GraphTable
     if counts == "nodes":
         plan = tt.Plan(tt.Spine(["a.value"], {"a": tree}), tt.Unit("person", neighbours="add-remove", id="id"), loss)
         made = graph.node_table()

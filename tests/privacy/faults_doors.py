@@ -16,7 +16,7 @@ from treetop.privacy.relation import GraphRules, GraphUnit
 
 from .faults import Fault, Patch
 
-dropping: Any = import_module("treetop.counts.tally")
+dropping: Any = import_module("treetop.counts.graph_reader")
 content: Any = import_module("treetop.card.content")
 counting: Any = import_module("treetop.checking.counting")
 checking: Any = import_module("treetop.checking.check")

@@ -16,7 +16,7 @@ from treetop._util.checked import NO_BOUND
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.counts.codebook import Codebook
-from treetop.counts.encode import Weighing
+from treetop.counts.encode import Weighing, first_unknown
 from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact
 from treetop.domain.marginal import depths_named
 from treetop.domain.spine import TIMES, Spine
@@ -77,7 +77,13 @@ def fact_of(
     places: Mapping[str, str] | None = None,
 ) -> TableFact:
     """Return the constraint on a table from its stated cells and numbers, by kind."""
-    boxes = _boxes(table, {kind: stated_cells[kind] for kind in (*COUNTED, INVARIANT) if kind in stated_cells})
+    bounds = []
+    for kind in (kind for kind in (*COUNTED, INVARIANT) if kind in stated_cells):
+        cells, numbers = stated_cells[kind]
+        lower = np.zeros(len(cells), np.int64) if kind == "at_most" else numbers
+        upper = np.full(len(cells), NO_BOUND, np.int64) if kind == "at_least" else numbers
+        bounds.append(CellBounds(table, cells, lower, upper))
+    boxes = CellBounds.joined(table, bounds) if bounds else None
     rule = None
     for kind in LISTED:
         if kind in stated_cells:
@@ -106,24 +112,6 @@ def _depths(spine: Spine, name: str) -> tuple[int, ...]:
         raise FactError(str(problem).removeprefix("margins: ").replace("margins has", "there is")) from problem
 
 
-def _boxes(table: CellNumbering, stated_cells: Mapping[str, tuple[Ints, Ints]]) -> CellBounds | None:
-    """Return the bounds of all cells that numbers are given for."""
-    if not stated_cells:
-        return None
-    bounds = []
-    for kind, (cells, numbers) in stated_cells.items():
-        none = np.zeros(len(cells), np.int64), np.full(len(cells), NO_BOUND, np.int64)
-        bounds.append(
-            CellBounds(
-                table,
-                cells,
-                none[0] if kind == "at_most" else numbers,
-                none[1] if kind == "at_least" else numbers,
-            )
-        )
-    return CellBounds.joined(table, bounds)
-
-
 class _Listed:
     """Reads the cells that a fact lists, with their numbers if it has any."""
 
@@ -141,7 +129,11 @@ class _Listed:
     def read(self, stated: Any) -> tuple[Ints, Ints]:
         """Return the numbers of the listed cells, ascending, and the value of each."""
         if isinstance(stated, str) and stated == SAME and not self._counted:
-            same = self._same()
+            if len(self._attributes) < 2:
+                raise FactError('"same" is about the codes of two attributes: name two, as in "origin.county * …"')
+            same = equal_codes(self._table)
+            if len(same) == 0:
+                raise FactError('"same": no code stands in all of these levels, so that nothing is possible')
             return same, np.zeros(len(same), np.int64)  # as for a list of the same cells, which is the same fact
         given, where = self._as_table(stated)
         columns = self._columns(given)
@@ -162,15 +154,6 @@ class _Listed:
         if len(every) == 0:
             raise FactError(f"{batches[0].where}: there are no rows: list at least one cell, or leave {self._kind} out")
         return every[order], np.concatenate(numbers)[order]
-
-    def _same(self) -> Ints:
-        """Return the cells with equal codes."""
-        if len(self._attributes) < 2:
-            raise FactError('"same" is about the codes of two attributes: name two, as in "origin.county * …"')
-        cells = equal_codes(self._table)
-        if len(cells) == 0:
-            raise FactError('"same": no code stands in all of these levels, so that nothing is possible')
-        return cells
 
     def _as_table(self, stated: Any) -> tuple[Any, str | None]:
         """Return a stated source as a table, with its name in messages if it has no place of its own."""
@@ -193,7 +176,10 @@ class _Listed:
         columns = {".".join(name): [row[at] for row in rows] for at, name in enumerate(self._names)}
         made = {name: pa.array(codes, pa.string()) for name, codes in columns.items()}
         if self._counted:
-            made[COUNT] = _numbers(list(dict(stated).values()), self._kind)
+            try:
+                made[COUNT] = pa.array(list(dict(stated).values()))
+            except (pa.ArrowException, OverflowError) as problem:
+                raise FactError(f"{self._kind}: the counts are not all numbers: {problem}") from problem
         return pa.table(made), f"the cells of {self._kind}"
 
     def _columns(self, given: Any) -> list[str]:
@@ -231,15 +217,11 @@ class _Listed:
         if (row := first_missing(text)) is not None:
             raise FactError(f"{batch.place(column, row)}: the code is missing: give one, or delete the row")
         numbers = book.find(text)
-        unknown = np.flatnonzero(numbers < 0)
-        if len(unknown):
-            row = int(unknown[0])
-            code = text[row].as_py()
-            known = codes.slice(0, 20_000).to_pylist()
-            more = f" (nor are {len(unknown) - 1:,} more)" if len(unknown) > 1 else ""
+        if (unknown := first_unknown(text, numbers)) is not None:
+            hint = nearest(str(unknown.code), codes.slice(0, 20_000).to_pylist())
             raise FactError(
-                f"{batch.place(column, row)}: {code!r} is not a code of {level}{nearest(code, known)}{more}: correct "
-                "the row, or delete it"
+                f"{batch.place(column, unknown.row)}: {unknown.code!r} is not a code of {level}{hint}{unknown.more}: "
+                "correct the row, or delete it"
             )
         return numbers
 
@@ -267,13 +249,6 @@ def _place(batches: Sequence[RowBatch], row: int) -> str:
 def _is_codes(stated: Any) -> bool:
     """Whether a list is one of codes, and not of files: nothing in it is the name of a file's kind."""
     return isinstance(stated, list | tuple | set) and not any(isinstance(item, Path) for item in stated)
-
-
-def _numbers(values: list[Any], kind: str) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError) as problem:
-        raise FactError(f"{kind}: the counts are not all numbers: {problem}") from problem
 
 
 def _place_of(stated: Any) -> str:

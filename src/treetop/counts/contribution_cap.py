@@ -97,25 +97,23 @@ def _put_in_ranges(fences: Words, parts: Sequence[Paths]) -> _Put:
     rows = Paths.join(parts)
     range_of, sizes = find_ranges(fences, rows.keys[0])
     start = np.concatenate([[0], np.cumsum(sizes)])
-    keys = [_put(word, range_of, start) for word in rows.keys]
-    weights = None if rows.weights is None else _put(rows.weights.view(np.uint64), range_of, start).view(np.int64)
-    return _Put(start, Paths(keys, weights))
 
+    def put(values: Words) -> Words:
+        out = np.empty_like(values)
+        move(values, range_of, start[:-1].copy(), out)
+        return out
 
-def _put(values: Words, range_of: NDArray[np.uint16], start: NDArray[np.int64]) -> Words:
-    out = np.empty_like(values)
-    move(values, range_of, start[:-1].copy(), out)
-    return out
+    weights = None if rows.weights is None else put(rows.weights.view(np.uint64)).view(np.int64)
+    return _Put(start, Paths([put(word) for word in rows.keys], weights))
 
 
 def _count_range(put: Iterable[_Put], index: int) -> Counts:
-    whole = Paths.join([_slice(paths, int(start[index]), int(start[index + 1])) for start, paths in put])
+    parts = []
+    for start, (keys, weights) in put:
+        rows = slice(*start[index : index + 2])
+        parts.append(Paths([word[rows] for word in keys], None if weights is None else weights[rows]))
+    whole = Paths.join(parts)
     return Counts.from_keys(list(whole.keys), whole.weights)
-
-
-def _slice(paths: Paths, start: int, stop: int) -> Paths:
-    weights = None if paths.weights is None else paths.weights[start:stop]
-    return Paths([word[start:stop] for word in paths.keys], weights)
 
 
 # Contribution bounds: of every unit, a uniform random choice of at most m records is kept.
@@ -147,9 +145,9 @@ class ContributionCap:
     @staticmethod
     def of(unit: Unit, key: Key) -> ContributionCap | None:
         """Return the cap of a unit; None if it has no id column."""
-        return (
-            None if unit.id is None else ContributionCap(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
-        )
+        if unit.id is None:
+            return None
+        return ContributionCap(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
 
     def hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
         """Return the two halves of every unit's hash, each by a key of its own."""

@@ -128,14 +128,28 @@ class Counts:
 
         The arrays are given away: they may be overwritten.
         """
-        if counts is None and len(keys) == 1:
-            return _count_words(keys[0])
+        if counts is None and len(keys) == 1:  # in their own memory and in as much again
+            words = keys[0]
+            room = np.empty(len(words) + 1, np.uint64)
+            sort_words(words, room)
+            leaves = _make_distinct((words,), room.view(np.int64))
+            return Counts((_shortened(words, leaves),), _shortened(room, leaves + 1).view(np.int64))
         if counts is not None and len(counts):
-            _check(counts)
+            lowest = int(counts.argmin())
+            if counts[lowest] < 0:
+                raise DataError(f"row {lowest + 1} has the count {counts[lowest]}: counts cannot be negative")
+            # In floating point first: there the sum cannot wrap around.
+            if counts.sum(dtype=np.float64) > 2 * LARGEST_TOTAL or counts.sum() > LARGEST_TOTAL:
+                raise DataError(TOO_MANY)
             if not counts.all():
                 present = counts > 0
                 keys, counts = [key[present] for key in keys], counts[present]
-        return _merge(*sort_rows(keys, counts))
+        keys, counts = sort_rows(keys, counts)
+        bounds = np.empty(len(keys[0]) + 1, np.int64)
+        leaves = _make_distinct(tuple(keys), bounds)
+        bounds = _shortened(bounds, leaves + 1)
+        before = bounds if counts is None else _before(counts)[bounds]
+        return Counts(tuple(_shortened(key, leaves) for key in keys), before)
 
     def with_more(self, more: Counts) -> Counts:
         """Return the counts of two tables together."""
@@ -196,15 +210,6 @@ class Counts:
         return Counts(tuple(key[there] for key in self.keys), _before(number))
 
 
-def _check(counts: NDArray[np.int64]) -> None:
-    lowest = int(counts.argmin())
-    if counts[lowest] < 0:
-        raise DataError(f"row {lowest + 1} has the count {counts[lowest]}: counts cannot be negative")
-    # In floating point first: there the sum cannot wrap around.
-    if counts.sum(dtype=np.float64) > 2 * LARGEST_TOTAL or counts.sum() > LARGEST_TOTAL:
-        raise DataError(TOO_MANY)
-
-
 def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
     """Return the packed paths of leaves given as one array of leaf numbers per attribute: one array a word."""
     keys = []
@@ -251,23 +256,6 @@ def _merge_sorted(
             i += 1
         at += 1
     return at
-
-
-def _count_words(words: NDArray[np.uint64]) -> Counts:
-    """Count paths of one word, in their own memory and in as much again."""
-    room = np.empty(len(words) + 1, np.uint64)
-    sort_words(words, room)
-    leaves = _make_distinct((words,), room.view(np.int64))
-    return Counts((_shortened(words, leaves),), _shortened(room, leaves + 1).view(np.int64))
-
-
-def _merge(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None) -> Counts:
-    """Make equal sorted keys one leaf."""
-    bounds = np.empty(len(keys[0]) + 1, np.int64)
-    leaves = _make_distinct(tuple(keys), bounds)
-    bounds = _shortened(bounds, leaves + 1)
-    before = bounds if counts is None else _before(counts)[bounds]
-    return Counts(tuple(_shortened(key, leaves) for key in keys), before)
 
 
 def _shortened(values: NDArray[T], length: int) -> NDArray[T]:

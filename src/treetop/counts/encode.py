@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +58,13 @@ class Weighing:
             ) from problem
         if weights.min(initial=0) < 0:
             _refuse_first(pa.array(weights < 0), batch, name, f"the {self._what} {{}} is negative")
-        self._add(weights)
+        # In floating point first: there the sum cannot wrap around.
+        near = int(weights.sum(dtype=np.float64))
+        self._total += near if near > 2 * LARGEST_TOTAL else int(weights.sum())
+        if self._total > LARGEST_TOTAL:
+            raise DataError(
+                f"the {self._what}s add up to more than 2^53: check that the column {name!r} holds {self._what}s"
+            )
         return weights
 
     def _digits(self, column: pa.StringArray, batch: RowBatch) -> pa.StringArray:
@@ -71,14 +77,23 @@ class Weighing:
             return pc.replace_substring_regex(column, r"^\+|\.0*$", "")
         return column
 
-    def _add(self, weights: NDArray[np.int64]) -> None:
-        # In floating point first: there the sum cannot wrap around.
-        near = int(weights.sum(dtype=np.float64))
-        self._total += near if near > 2 * LARGEST_TOTAL else int(weights.sum())
-        if self._total > LARGEST_TOTAL:
-            raise DataError(
-                f"the {self._what}s add up to more than 2^53: check that the column {self._name!r} holds {self._what}s"
-            )
+
+class UnknownCode(NamedTuple):
+    """The first unknown code of a batch, and how many more there are, in words."""
+
+    row: int
+    code: str | None
+    more: str
+
+
+def first_unknown(codes: pa.StringArray, numbers: NDArray[np.int64], what: str = "codes") -> UnknownCode | None:
+    """Return the first code without a number (-1), for a message; None if all are known."""
+    unknown = np.flatnonzero(numbers < 0)
+    if not len(unknown):
+        return None
+    others = len(codes.take(pa.array(unknown)).unique()) - 1
+    more = f" (nor are {others} more {what} after it)" if others else ""
+    return UnknownCode(int(unknown[0]), codes[int(unknown[0])].as_py(), more)
 
 
 def _refuse_first(bad: Any, batch: RowBatch, name: str, why: str) -> None:
@@ -108,7 +123,11 @@ def cleaned(ids: pa.StringArray, ways: Collection[IdClean]) -> pa.StringArray:
     if "nfc" in ways:
         different = pc.utf8_normalize(different, form="NFC")
     if "casefold" in ways:
-        different = _casefolded(different)
+        if pc.all(pc.string_is_ascii(different)).as_py() is not False:
+            different = pc.ascii_lower(different)
+        else:
+            folded = [None if text is None else text.casefold() for text in different.to_pylist()]
+            different = pa.array(folded, pa.string())
         if "nfc" in ways:  # folding may leave a letter and its accent apart
             different = pc.utf8_normalize(different, form="NFC")
     return different.take(encoded.indices)
@@ -117,12 +136,6 @@ def cleaned(ids: pa.StringArray, ways: Collection[IdClean]) -> pa.StringArray:
 def without_zeros(ids: pa.StringArray) -> pa.StringArray:
     """Return ids without leading zeros; one of zeros alone keeps the last."""
     return pc.replace_substring_regex(ids, r"^0+(.)", r"\1")
-
-
-def _casefolded(texts: pa.StringArray) -> pa.StringArray:
-    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
-        return pc.ascii_lower(texts)
-    return pa.array([None if text is None else text.casefold() for text in texts.to_pylist()], pa.string())
 
 
 # Encoding rows of a private table: codes become packed paths, unknown codes are dealt with as the plan says.
@@ -153,7 +166,7 @@ class Encoder:
         cap: ContributionCap | None = None,
     ) -> None:
         self.unknown, self.cap = unknown, cap
-        self.attributes = _attributes(spine, _columns(spine, columns), unknown)
+        self.attributes = _attributes(spine, columns or {}, unknown)
         self._weighing = None if count is None else Weighing(count)
         self.paths = list(zip(*(attribute.parts for attribute in self.attributes), strict=True))
         """Per word and attribute, each leaf's summand in the path."""
@@ -168,9 +181,19 @@ class Encoder:
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
         leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
         weights = None if self._weighing is None else self._weighing.read(batch)
-        ids = None if self.cap is None else _ids(batch, self.cap, unknown)
+        ids = None
+        if self.cap is not None:
+            ids = cleaned(as_text(batch.rows.column(self.cap.id), self.cap.id), self.cap.clean)
+            row = first_missing(ids)
+            if row is not None and unknown != "drop":  # a row without an id cannot be bounded
+                raise DataError(
+                    f"{batch.place(self.cap.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set "
+                    'unknown = "drop"'
+                )
         if unknown != "error":
-            known = _known(leaves, ids)
+            known = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
+            if ids is not None:
+                known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
             tally.add(known, weights)
             for attribute, leaf in zip(attributes, leaves, strict=True):
                 attribute.tell(tally, batch, leaf, weights)
@@ -179,7 +202,8 @@ class Encoder:
                 weights = None if weights is None else weights[known]
                 ids = None if ids is None else ids.filter(pa.array(known))
             else:
-                leaves = [attribute.with_other(leaf) for attribute, leaf in zip(attributes, leaves, strict=True)]
+                others = (attribute.other for attribute in attributes)
+                leaves = [np.where(leaf < 0, other, leaf) for leaf, other in zip(leaves, others, strict=True)]
         if self.cap is not None:
             tally.offered += len(leaves[0]) if weights is None else int(weights.sum())
         keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
@@ -198,7 +222,8 @@ class _Attribute:
     column: str
     tree: Hierarchy
     book: Codebook
-    other: int | None
+    other: int
+    """The leaf that unknown codes count under; -1 if there is none."""
     parts: Sequence[NDArray[np.uint64] | None]
     """Per word, each leaf's summand in the path."""
 
@@ -210,49 +235,37 @@ class _Attribute:
         else:
             leaves = self.book.find(as_text(column, self.column))
         if unknown == "error" and len(leaves) and leaves.min() < 0:
-            self._refuse(batch, leaves)
+            raise self._refusal(batch, leaves)
         return leaves
-
-    def with_other(self, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the leaves with the one for unknown codes in the place of those."""
-        return leaves if self.other is None else np.where(leaves < 0, self.other, leaves)
 
     def tell(self, tally: Tally, batch: RowBatch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
         """Tell which codes are unknown, and how many records have them."""
-        if len(leaves) == 0 or leaves.min() >= 0:
-            return
         unknown = np.flatnonzero(leaves < 0)
-        codes = as_text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
-        tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
+        if len(unknown):
+            codes = as_text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
+            tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
 
     @cached_property
     def _width(self) -> int:
         return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
 
-    def _refuse(self, batch: RowBatch, leaves: NDArray[np.int64]) -> NoReturn:
-        unknown = np.flatnonzero(leaves < 0)
-        row = int(unknown[0])
-        codes = as_text(batch.rows.column(self.column), self.column)
-        code, place = codes[row].as_py(), batch.place(self.column, row)
+    def _refusal(self, batch: RowBatch, leaves: NDArray[np.int64]) -> DataError:
+        unknown = first_unknown(as_text(batch.rows.column(self.column), self.column), leaves)
+        assert unknown is not None
+        place, code = batch.place(self.column, unknown.row), unknown.code
         if not code:
-            raise DataError(f"{place}: the code is missing.{batch.hint(row)} {_REMEDY}")
-        others = len(codes.take(pa.array(unknown)).unique()) - 1
-        more = f" (nor are {others} more codes after it)" if others else ""
-        raise DataError(
-            f"{place}: {code!r} is not {with_article(self.tree.levels[-1])} code in the hierarchy of "
-            f"{self.name!r}{more}{self._hint(code)}. {_REMEDY}"
-        )
-
-    def _hint(self, code: str) -> str:
-        """Suggest the change that would make a code known."""
-        bare = code.strip()
+            return DataError(f"{place}: the code is missing.{batch.hint(unknown.row)} {_REMEDY}")
+        bare, hint = code.strip(), ""
         padded = bare.zfill(self._width)
         trimmed, zeros = self.book.find(pa.array([bare, padded])) >= 0
         if trimmed:
-            return f". The hierarchy has {bare!r}: trim the column"
-        if zeros and bare:
-            return f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
-        return ""
+            hint = f". The hierarchy has {bare!r}: trim the column"
+        elif zeros and bare:
+            hint = f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
+        return DataError(
+            f"{place}: {code!r} is not {with_article(self.tree.levels[-1])} code in the hierarchy of "
+            f"{self.name!r}{unknown.more}{hint}. {_REMEDY}"
+        )
 
 
 @kernel
@@ -262,28 +275,35 @@ def _add_to_paths(part: NDArray[np.uint64], leaf: NDArray[np.int64], key: NDArra
         key[row] |= part[np.uint64(leaf[row])]
 
 
-def _columns(spine: Spine, columns: Mapping[str, str] | None) -> dict[str, str]:
-    column_of = {attribute: attribute for attribute in spine.attributes}
-    for attribute, column in (columns or {}).items():
-        if attribute not in column_of:
+def _attributes(spine: Spine, columns: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
+    for attribute in columns:
+        if attribute not in spine.attributes:
             raise DataError(
-                f"columns: there is no attribute {attribute!r}{nearest(attribute, column_of)}; "
-                f"the attributes are {', '.join(column_of)}"
+                f"columns: there is no attribute {attribute!r}{nearest(attribute, spine.attributes)}; "
+                f"the attributes are {', '.join(spine.attributes)}"
             )
-        column_of[attribute] = column
-    return column_of
-
-
-def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) -> list[_Attribute]:
     books: dict[int, Codebook] = {}
     attributes = []
     paths = packed_paths(spine)
     for index, (name, tree) in enumerate(spine.attributes.items()):
         if id(tree) not in books:
             books[id(tree)] = _kept_book(tree) if tree.sizes[-1] <= KEPT_LEAVES else Codebook(tree.codes[-1])
-        other = _other_leaf(unknown, name, tree) if isinstance(unknown, Mapping) else None
-        parts = [_from_given(spine.trees[index], tree, word[index]) for word in paths]
-        attributes.append(_Attribute(name, column_of[name], tree, books[id(tree)], other, parts))
+        other = -1
+        if isinstance(unknown, Mapping):
+            code = unknown.get(name)
+            other = -1 if code is None else int(tree.encode(pa.array([code]))[0])
+            if other < 0:
+                raise DataError(
+                    f"unknown codes of {name!r} go to {code!r}, which is not a leaf of its hierarchy: "
+                    f'name one, as in unknown={{"{name}": "other"}}, and add it to the hierarchy'
+                )
+        parts = [word[index] for word in paths]
+        used = spine.trees[index]
+        if used is not tree:  # the spine may skip levels of the hierarchy as given, or stop at a coarser one
+            depth = tree.depth(used.levels[-1])
+            leaf = used.encode(tree.codes[depth])[tree.ancestors(depth)]
+            parts = [None if part is None else part[leaf] for part in parts]
+        attributes.append(_Attribute(name, columns.get(name, name), tree, books[id(tree)], other, parts))
     return attributes
 
 
@@ -291,41 +311,3 @@ def _attributes(spine: Spine, column_of: Mapping[str, str], unknown: Unknown) ->
 def _kept_book(tree: Hierarchy) -> Codebook:
     """Return the codebook of a small hierarchy, which is public: runs share it."""
     return Codebook(tree.codes[-1])
-
-
-def _from_given(used: Hierarchy, given: Hierarchy, part: NDArray[np.uint64] | None) -> NDArray[np.uint64] | None:
-    """Map leaves of the hierarchy as given, where the spine may skip levels or stop at a coarser one."""
-    if part is None or given is used:
-        return part
-    depth = given.depth(used.levels[-1])
-    return part[used.encode(given.codes[depth])[given.ancestors(depth)]]
-
-
-def _other_leaf(unknown: Mapping[str, str], attribute: str, tree: Hierarchy) -> int:
-    code = unknown.get(attribute)
-    leaf = -1 if code is None else int(tree.encode(pa.array([code]))[0])
-    if leaf < 0:
-        raise DataError(
-            f"unknown codes of {attribute!r} go to {code!r}, which is not a leaf of its hierarchy: "
-            f'name one, as in unknown={{"{attribute}": "other"}}, and add it to the hierarchy'
-        )
-    return leaf
-
-
-def _ids(batch: RowBatch, cap: ContributionCap, unknown: Unknown) -> pa.StringArray:
-    """Return the units of the rows; a row without one cannot be bounded."""
-    ids = cleaned(as_text(batch.rows.column(cap.id), cap.id), cap.clean)
-    row = first_missing(ids)
-    if row is not None and unknown != "drop":
-        raise DataError(
-            f"{batch.place(cap.id, row)}: the id is missing.{batch.hint(row)} Correct the table, or set unknown = "
-            '"drop"'
-        )
-    return ids
-
-
-def _known(leaves: Sequence[NDArray[np.int64]], ids: pa.StringArray | None) -> NDArray[np.bool_]:
-    known: NDArray[np.bool_] = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
-    if ids is not None:
-        known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
-    return known

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,14 @@ from treetop._util.checked import whole_numbers
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.counts.codebook import Codebook
-from treetop.counts.tally import DerivedTable, LeftOut, Tally, may_drop, rules_of
-from treetop.domain.unit import Neighbours, Policies
+from treetop.counts.encode import first_unknown
+from treetop.counts.tally import LeftOut, Tally, UnknownCodes, tell_steward
+from treetop.domain.unit import Neighbours, Policies, Unit
 from treetop.errors import DataError, NumberError, PlanError
 from treetop.io import table as tables
 from treetop.io.header import UNVOUCHED, is_unvouched
-from treetop.io.row_batch import RowBatch, as_text, first_missing, require
-from treetop.io.source import as_public
+from treetop.io.row_batch import as_text, first_missing, require
+from treetop.io.source import as_public, as_source, leaves_out, selected
 from treetop.privacy.relation import GraphRules, GraphUnit, Relation, check_relation, unit_of
 
 # Cleaning the node table by public rules: a row becomes what it becomes whatever the other rows say.
@@ -202,7 +203,16 @@ class Nodes:
                     f"the node table has no column {name!r} to clean{nearest(name, rows.column_names)}; the columns "
                     f"are {', '.join(rows.column_names)}"
                 )
-        ids = _ids(rows.column(id), id)
+        ids = as_text(rows.column(id), id).combine_chunks()
+        row = first_missing(ids)
+        if row is not None:
+            raise DataError(f"the node table, column {id!r}, row {row + 1}: the id is missing. Every node needs one")
+        if len(ids) > MOST_NODES:
+            raise DataError(f"the node table has more than {MOST_NODES:,} rows")
+        if len(pc.unique(ids)) < len(ids):
+            counts = pc.value_counts(ids)
+            twice = counts.field("values")[pc.index(pc.greater(counts.field("counts"), 1), True).as_py()].as_py()
+            raise DataError(f"the node table, column {id!r}: {twice!r} is there more than once. Give each node one row")
         names = [name for name in rows.column_names if name != id] if columns is None else list(dict.fromkeys(columns))
         cleaned = {name: clean(rows.column(name), name, rules.get(name)) for name in names}
         return Nodes(
@@ -225,10 +235,6 @@ class Nodes:
     def __repr__(self) -> str:
         return "Nodes(private)"
 
-    def find(self, column: Any, name: str) -> NDArray[np.int64]:
-        """Return the numbers of ids, -1 where nobody has one."""
-        return self.book.find(as_text(column, name))
-
     def groups(self) -> NDArray[np.int64]:
         """Return for each node the position of its combination of codes, in the order of the codes as text."""
         place = np.zeros(len(self), np.int64)
@@ -246,21 +252,6 @@ class Nodes:
             index = column.index if numbers is None else column.index[numbers]
             made[name] = pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), column.codes)
         return made
-
-
-def _ids(column: Any, name: str) -> pa.StringArray:
-    ids = as_text(column, name)
-    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    row = first_missing(ids)
-    if row is not None:
-        raise DataError(f"the node table, column {name!r}, row {row + 1}: the id is missing. Every node needs one")
-    if len(ids) > MOST_NODES:
-        raise DataError(f"the node table has more than {MOST_NODES:,} rows")
-    if len(ids) and len(pc.unique(ids)) < len(ids):
-        counts = pc.value_counts(ids)
-        twice = counts.field("values")[int(pc.index(pc.greater(counts.field("counts"), 1), True).as_py())].as_py()
-        raise DataError(f"the node table, column {name!r}: {twice!r} is there more than once. Give each node one row")
-    return ids
 
 
 # The edge table in memory: two node numbers an edge, with the declared policies for what is no proper edge.
@@ -332,12 +323,17 @@ def read_edges(
     for batch in tables.batches(tables.as_part_of_graph(table, "edges"), list(dict.fromkeys([source, target]))):
         found = []
         for name in (source, target):
-            numbers = nodes.find(batch.rows.column(name), name)
-            if len(numbers) and numbers.min() < 0:
+            ids = as_text(batch.rows.column(name), name)
+            numbers = nodes.book.find(ids)
+            if (unknown := first_unknown(ids, numbers)) is not None:
                 if rules.unknown != "drop":
-                    _refuse_unknown(batch, name, int(numbers.argmin()))
-                strangers = batch.rows.column(name).take(pa.array(np.flatnonzero(numbers < 0)))
-                out.add_codes(name, as_text(strangers, name), nodes.book, nodes.width)
+                    problem = f"{unknown.code!r} is not in the node table" if unknown.code else "the id is missing"
+                    raise DataError(
+                        f"{batch.place(name, unknown.row)}: {problem}. Correct the tables, or set unknown to "
+                        '"drop" under [data] to leave such edges out'
+                    )
+                strangers = ids.take(pa.array(np.flatnonzero(numbers < 0)))
+                out.codes.setdefault(name, UnknownCodes(name)).add(strangers, None, nodes.book, nodes.width)
             found.append(numbers)
         start, end = found
         proper = (start >= 0) & (end >= 0)
@@ -358,19 +354,25 @@ def read_edges(
     starts, stops = [start for start, _ in ends], [end for _, end in ends]
     ends.clear()
     if rules.repeated == "keep":
-        edges = Edges(_joined(starts), _joined(stops), directed)
+        source_nodes = np.concatenate([np.empty(0, np.int32), *starts])
+        starts.clear()
+        edges = Edges(source_nodes, np.concatenate([np.empty(0, np.int32), *stops]), directed)
     else:
-        edges = _distinct(_keys(starts, stops, directed), directed, rules)
+        (keys,), _ = sort_rows([_keys(starts, stops, directed)])
+        again = keys[1:] == keys[:-1]
+        number = int(np.count_nonzero(again))
+        if number and rules.repeated == "error":
+            raise DataError(
+                f"{number:,} edge{'s stand' if number > 1 else ' stands'} in the table more than once"
+                f"{'' if directed else ', in one direction or the other'}. Correct the table, or set repeated to "
+                '"drop" (the graph is then the set of different edges) or "keep"'
+            )
+        keys = keys[np.append(True, ~again)] if number else keys
+        edges = Edges((keys >> _HALF).astype(np.int32), (keys & _LOW).astype(np.int32), directed)
         out.repeated = out.rows - out.unknown - out.self_loops - len(edges)
     if left is None:
-        out.tell()
+        tell_steward(list(out.sentences()))
     return edges
-
-
-def _joined(parts: list[Numbers]) -> Numbers:
-    joined = np.concatenate([np.empty(0, np.int32), *parts])
-    parts.clear()
-    return joined
 
 
 def _keys(starts: list[Numbers], stops: list[Numbers], directed: bool) -> NDArray[np.uint64]:
@@ -383,30 +385,6 @@ def _keys(starts: list[Numbers], stops: list[Numbers], directed: bool) -> NDArra
         at -= len(start)
         keys[at : at + len(start)] = (low.astype(np.uint64) << _HALF) | high.astype(np.uint64)
     return keys
-
-
-def _distinct(keys: NDArray[np.uint64], directed: bool, rules: Policies) -> Edges:
-    (keys,), _ = sort_rows([keys])
-    again = keys[1:] == keys[:-1]
-    if again.any():
-        if rules.repeated == "error":
-            number = int(np.count_nonzero(again))
-            raise DataError(
-                f"{number:,} edge{'s stand' if number > 1 else ' stands'} in the table more than once"
-                f"{'' if directed else ', in one direction or the other'}. Correct the table, or set repeated to "
-                '"drop" (the graph is then the set of different edges) or "keep"'
-            )
-        keys = keys[np.append(True, ~again)]
-    return Edges((keys >> _HALF).astype(np.int32), (keys & _LOW).astype(np.int32), directed)
-
-
-def _refuse_unknown(batch: RowBatch, name: str, row: int) -> None:
-    value = as_text(batch.rows.column(name), name)[row].as_py()
-    problem = "the id is missing" if not value else f"{value!r} is not in the node table"
-    raise DataError(
-        f'{batch.place(name, row)}: {problem}. Correct the tables, or set unknown to "drop" under [data] to leave such '
-        "edges out"
-    )
 
 
 # A graph as a table: its edges with the attributes of both ends, or its nodes, as an Arrow stream for a plan.
@@ -509,26 +487,32 @@ class Graph:
             )
         return edges
 
-    def table(self, edges: tables.Table | None = None, columns: Sequence[str] | None = None) -> EdgeTable:
+    def table(self, edges: tables.Table | None = None, columns: Sequence[str] | None = None) -> GraphTable:
         """Return the edges as a table: `source`, and `source.NAME` and `target.NAME` for each column of the nodes."""
-        return EdgeTable(self if edges is None else replace(self, edges=edges), columns)
+        return GraphTable(self if edges is None else replace(self, edges=edges), "edges", columns)
 
-    def node_table(self, columns: Sequence[str] | None = None) -> NodeTable:
+    def node_table(self, columns: Sequence[str] | None = None) -> GraphTable:
         """Return the nodes as a table, cleaned."""
-        return NodeTable(self, columns)
+        return GraphTable(self, "nodes", columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EdgeTable(DerivedTable):
-    """The edges of a graph with the attributes of both ends: private, and read when the stream is."""
+class GraphTable:
+    """The edges of a graph with the attributes of both ends, or its nodes: private, and read when the stream is."""
 
     graph: Graph
+    part: Literal["edges", "nodes"]
     columns: Sequence[str] | None = None
 
     @property
-    def facts(self) -> GraphRules:
-        """Rules that a plan which counts these edges must declare."""
-        return self.graph.facts
+    def counted(self) -> tables.Table | None:
+        """The table with the records: that of the edges, or of the nodes."""
+        return self.graph.edges if self.part == "edges" else self.graph.nodes
+
+    @property
+    def facts(self) -> GraphRules | None:
+        """Rules that a plan which counts these edges must declare; None of nodes."""
+        return self.graph.facts if self.part == "edges" else None
 
     @cached_property
     def _nodes(self) -> Nodes:
@@ -538,87 +522,40 @@ class EdgeTable(DerivedTable):
     def public_units(self) -> int | None:
         """How many people have a list of edges, where that is the unit: who is in the graph is then public."""
         kind = self.graph.kind
-        return None if kind is None or kind.id is None else len(self._nodes)
-
-    @property
-    def may_drop(self) -> str | None:
-        """Give the reasons why an edge may be left out, or a person may have none."""
-        return self.facts.may_drop or (None if self.graph.edges is None else may_drop(self.graph.edges))
-
-    @property
-    def keep(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that edges are kept by."""
-        return None if self.graph.edges is None else rules_of(self.graph.edges).keep
-
-    @property
-    def drop(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that leave edges out."""
-        return None if self.graph.edges is None else rules_of(self.graph.edges).drop
+        return None if self.part == "nodes" or kind is None or kind.id is None else len(self._nodes)
 
     def opened(self, tally: Tally) -> pa.RecordBatchReader:
         """Return the rows; the tally counts the edges that policies leave out."""
+        if self.part == "nodes":
+            nodes = self.graph.read_nodes(self.columns)
+            unvouched = UNVOUCHED if nodes.unvouched else None
+            return pa.table({**nodes.arrays(), self.graph.id: nodes.ids}, metadata=unvouched).to_reader()
         nodes = self._nodes
         first = _batch(nodes, Edges(np.empty(0, np.int32), np.empty(0, np.int32), True))
         tally.left = LeftOut()
         edges = self.graph.read_edges(nodes, tally.left)  # now: what is wrong is said before anything is measured
-        if not edges.directed:
-            edges = _by_group(edges, nodes)
-        return pa.RecordBatchReader.from_batches(first.schema, _batches(nodes, edges))
+        if not edges.directed:  # each edge is turned so that its source is the end in the earlier group
+            group = nodes.groups()
+            turned = group[edges.source] > group[edges.target]
+            ends = (edges.source, edges.target)
+            edges = Edges(np.where(turned, *ends[::-1]), np.where(turned, *ends), edges.directed)
+        starts = range(0, len(edges), tables.ROWS)
+        parts = (slice(start, start + tables.ROWS) for start in starts)
+        batches = (_batch(nodes, Edges(edges.source[own], edges.target[own], edges.directed)) for own in parts)
+        return pa.RecordBatchReader.from_batches(first.schema, batches)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.opened(Tally()).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return "EdgeTable(private)"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class NodeTable(DerivedTable):
-    """The nodes of a graph, cleaned: private, and read when the stream is."""
-
-    graph: Graph
-    columns: Sequence[str] | None = None
-
-    @property
-    def one_row_each(self) -> bool:
-        """A person who stands in it twice is refused, so that an id that never repeats is as it should be."""
-        return True
-
-    @property
-    def may_drop(self) -> str | None:
-        """Give the reasons why a node may be left out."""
-        return may_drop(self.graph.nodes)
-
-    @property
-    def keep(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that nodes are kept by."""
-        return rules_of(self.graph.nodes).keep
-
-    @property
-    def drop(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that leave nodes out."""
-        return rules_of(self.graph.nodes).drop
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        nodes = self.graph.read_nodes(self.columns)
-        table = pa.table({**nodes.arrays(), self.graph.id: nodes.ids}, metadata=UNVOUCHED if nodes.unvouched else None)
-        return table.__arrow_c_stream__(requested_schema)
-
-    def __repr__(self) -> str:
-        return "NodeTable(private)"
+        return "GraphTable(private)"
 
 
 def tables_within(table: Any) -> list[Any]:
     """Return the tables that are read for a table: those of a graph, or the table itself."""
-    graph = table.graph if isinstance(table, EdgeTable | NodeTable) else table
+    graph = table.graph if isinstance(table, GraphTable) else table
     tables = (graph.nodes, graph.edges) if isinstance(graph, Graph) else (table,)
     return [one for one in tables if one is not None]
-
-
-def _batches(nodes: Nodes, edges: Edges) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(edges), tables.ROWS):
-        part = slice(start, start + tables.ROWS)
-        yield _batch(nodes, Edges(edges.source[part], edges.target[part], edges.directed))
 
 
 def _batch(nodes: Nodes, edges: Edges) -> pa.RecordBatch:
@@ -628,9 +565,47 @@ def _batch(nodes: Nodes, edges: Edges) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns, metadata=UNVOUCHED if nodes.unvouched else None)
 
 
-def _by_group(edges: Edges, nodes: Nodes) -> Edges:
-    """Turn each edge so that its source is the end in the earlier group."""
-    group = nodes.groups()
-    turned = group[edges.source] > group[edges.target]
-    source = np.where(turned, edges.target, edges.source)
-    return Edges(source, np.where(turned, edges.source, edges.target), edges.directed)
+# What is decided about a table before it is read: how it is prepared, and what may leave a record out on the way.
+
+
+class Rules(NamedTuple):
+    """Preparation of a table before it is counted, for its card."""
+
+    keep: Mapping[str, Sequence[str]] | None = None
+    """The values that rows are kept by; None where they are kept by none."""
+    drop: Mapping[str, Sequence[str]] | None = None
+    """The values that leave rows out; None where there are none."""
+    prepared: tuple[str, ...] = ()
+
+
+def rules_of(table: tables.Table) -> Rules:
+    """Return the preparation of a table."""
+    if isinstance(table, GraphTable):
+        return rules_of(table.counted)._replace(prepared=())
+    source = as_source(table)
+    if source is None:
+        return Rules()
+    return Rules(source.keep, source.drop, () if source.prepare is None else tuple(source.prepare.words()))
+
+
+def may_drop(table: tables.Table) -> str | None:
+    """Give the reasons why records may be left out before counting; None if there is no such reason."""
+    if isinstance(table, GraphTable):
+        # A person may have no edge, and policies may leave an edge out.
+        rules = table.facts
+        return (None if rules is None else rules.may_drop) or may_drop(table.counted)
+    source = as_source(table)
+    if source is None:
+        return None
+    return selected(source.keep, source.query, source.blank_lines, leaves_out(source), source.drop)
+
+
+def refuse_exact_total(unit: Unit, total_is_exact: bool, table: tables.Table) -> None:
+    """Refuse to tell the total of a table exactly where neighbours may differ in it; nothing is read for this."""
+    reason = may_drop(table) if total_is_exact else None
+    if reason is not None:
+        raise PlanError(
+            f"the total would be released without noise, but neighbours may differ in it: {reason}, so that one "
+            f"{unit.entity} may be exchanged for one that is not counted. Let the total be measured: may_be_missing = "
+            'true under [unit], in Python Unit(…, may_be_missing=True); or choose neighbours = "add-remove"'
+        )

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,12 @@ from treetop._util.choices import nearest, with_article
 from treetop._util.numbers import whole
 from treetop._util.system import Progress
 from treetop.counts.codebook import Codebook
-from treetop.counts.encode import Weighing
+from treetop.counts.encode import Weighing, first_unknown
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, PlanError
 from treetop.io import table as tables
 from treetop.io.header import is_unvouched, refuse_code
-from treetop.io.row_batch import RowBatch, as_plain, as_text, first_missing
+from treetop.io.row_batch import RowBatch, as_text, first_missing
 from treetop.io.source import as_public
 
 # The public list of groups: which there are, and in which region each of them is.
@@ -89,14 +89,11 @@ class GroupList:
     def find(self, batch: RowBatch, column: str, ids: pa.StringArray) -> NDArray[np.int64]:
         """Return the position of every row's group, and refuse one that is not listed."""
         number = self.book.find(ids)
-        missing = np.flatnonzero(number < 0)
-        if len(missing):
-            row = int(missing[0])
-            others = len(ids.take(pa.array(missing)).unique()) - 1
-            more = f" (nor are {others} more groups after it)" if others else ""
+        if (unknown := first_unknown(ids, number, "groups")) is not None:
             raise DataError(
-                f"{batch.place(column, row)}: the group {ids[row].as_py()!r} is not on the public list{more}: the list "
-                f"({self.name}) must hold every group that may have somebody in it. Complete it from a public source"
+                f"{batch.place(column, unknown.row)}: the group {unknown.code!r} is not on the public list"
+                f"{unknown.more}: the list ({self.name}) must hold every group that may have somebody in it. Complete "
+                "it from a public source"
             )
         return number
 
@@ -161,27 +158,23 @@ def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarch
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
     if batch.first == 0 and is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
-    codes = as_text(as_plain(batch.rows.column(column)), column)
+    codes = as_text(batch.rows.column(column), column)
     number = book.find(codes)
-    wrong = np.flatnonzero(number < 0)
-    if len(wrong):
-        row = int(wrong[0])
-        code = codes[row].as_py()
-        if not code:
-            raise DataError(f"{batch.place(column, row)}: the region is missing.{batch.hint(row)}".removesuffix("."))
-        others = len(codes.take(pa.array(wrong)).unique()) - 1
-        more = f" (nor are {others} more codes after it)" if others else ""
-        hint = nearest(code, regions.codes[-1].slice(0, 20_000).to_pylist())
+    if (unknown := first_unknown(codes, number)) is not None:
+        place = batch.place(column, unknown.row)
+        if not unknown.code:
+            raise DataError(f"{place}: the region is missing.{batch.hint(unknown.row)}".removesuffix("."))
+        hint = nearest(unknown.code, regions.codes[-1].slice(0, 20_000).to_pylist())
         raise DataError(
-            f"{batch.place(column, row)}: {code!r} is not {with_article(regions.levels[-1])} code in the hierarchy of "
-            f"the regions{hint}{more}: the hierarchy must hold all of them"
+            f"{place}: {unknown.code!r} is not {with_article(regions.levels[-1])} code in the hierarchy of the regions"
+            f"{hint}{unknown.more}: the hierarchy must hold all of them"
         )
     return number
 
 
 def read_ids(batch: RowBatch, column: str) -> pa.StringArray:
     """Return the ids of the rows; refuse a row without one."""
-    ids = as_text(as_plain(batch.rows.column(column)), column)
+    ids = as_text(batch.rows.column(column), column)
     row = first_missing(ids)
     if row is not None:
         raise DataError(f"{batch.place(column, row)}: the id is missing.{batch.hint(row)}".removesuffix("."))
@@ -229,7 +222,20 @@ class GroupSizes:
         [[2, 5, 0, 0], [0, 0, 0, 1]]
         """
         check_cells(regions, largest)
-        rows, sizes = _leaves(regions, leaf), _whole(size, "size")
+        given = np.asarray(leaf)
+        if given.ndim != 1:
+            raise DataError(f"leaf regions are one column, not an array of shape {given.shape}")
+        if np.issubdtype(given.dtype, np.integer):
+            if len(given) and not 0 <= given.min() <= given.max() < regions.sizes[-1]:
+                raise DataError(f"leaf regions are numbered from 0 to {regions.sizes[-1] - 1}; some are not among them")
+            rows = given.astype(np.int64)
+        else:
+            codes = [str(code) for code in given.tolist()]
+            rows = regions.encode(pa.array(codes, pa.string()))
+            if (rows < 0).any():
+                code = codes[int((rows < 0).argmax())]
+                raise DataError(f"{code!r} is not a leaf region; the hierarchy must hold all of them")
+        sizes = _whole(size, "size")
         counts = np.ones(len(rows), np.int64) if number is None else _whole(number, "number of groups")
         if not len(rows) == len(sizes) == len(counts):
             raise DataError(
@@ -260,23 +266,6 @@ class GroupSizes:
 
     def __repr__(self) -> str:
         return "GroupSizes(private)"
-
-
-def _leaves(regions: Hierarchy, leaf: ArrayLike) -> NDArray[np.int64]:
-    given = np.asarray(leaf)
-    if given.ndim != 1:
-        raise DataError(f"leaf regions are one column, not an array of shape {given.shape}")
-    if np.issubdtype(given.dtype, np.integer):
-        if len(given) and not 0 <= given.min() <= given.max() < regions.sizes[-1]:
-            raise DataError(f"leaf regions are numbered from 0 to {regions.sizes[-1] - 1}; some are not among them")
-        return given.astype(np.int64)
-    codes = [str(code) for code in given.tolist()]
-    rows = regions.encode(pa.array(codes, pa.string()))
-    if (rows < 0).any():
-        raise DataError(
-            f"{codes[int((rows < 0).argmax())]!r} is not a leaf region; the hierarchy must hold all of them"
-        )
-    return rows
 
 
 def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
@@ -374,12 +363,11 @@ class Reader:
     def read(self, table: tables.Table, progress: Progress | None = None) -> GroupSizes:
         """Read the table. Sizes above the largest are counted with it, and no group is dropped."""
         # Without a list, or without ids, nobody is looked up: groups are counted row by row.
-        listed = None if self.columns.group is None else self.listed
-        counted = _Histogram(self) if listed is None else _ByGroup(self, listed)
+        listed, group, region = self.listed, self.columns.group, self.columns.region
+        counted = _Histogram(self) if listed is None or group is None else _ByGroup(self, listed, group)
         book = Codebook(self.regions.codes[-1])
         for one in tables.batches(table, self.columns.wanted()):
             batch = replace(one, may_skip=False)
-            region = self.columns.region
             leaf = None if region is None else read_regions(batch, region, book, self.regions)
             counted.add(batch, leaf)
             if progress is not None:
@@ -389,70 +377,52 @@ class Reader:
             progress("reading", 1.0)
         return sizes
 
-    def table(self, leaf: Integers, size: Integers, number: Integers | int = 1) -> Integers:
-        """Count groups by leaf region and size."""
-        cells = np.zeros((self.regions.sizes[-1], self.largest + 1), np.int64)
-        np.add.at(cells, (leaf, np.minimum(size, self.largest)), number)
-        return cells
-
 
 class _ByGroup:
     """Sizes added up group by group, for the groups of a public list."""
 
-    def __init__(self, reader: Reader, listed: GroupList) -> None:
-        self._reader, self._listed = reader, listed
+    def __init__(self, reader: Reader, listed: GroupList, group: str) -> None:
+        self._reader, self._listed, self._group = reader, listed, group
         self._size = np.zeros(listed.number, np.int64)
-        people = reader.rows == "people"
-        value = reader.columns.quantity if people else reader.columns.size
-        self._values = None if value is None else Weighing(value, "value" if people else "size")
-        self._value = value
-        self._seen = Seen("person" if people else "group")
-        self._once = reader.columns.person if people else reader.columns.group
+        self._people = reader.rows == "people"
+        self._value = reader.columns.quantity if self._people else reader.columns.size
+        what = "value" if self._people else "size"
+        self._values = None if self._value is None else Weighing(self._value, what)
+        self._seen = Seen("person" if self._people else "group")
+        self._once = reader.columns.person if self._people else group
 
     def add(self, batch: RowBatch, leaf: Integers | None) -> None:
-        group = self._reader.columns.group
-        assert group is not None
-        ids = read_ids(batch, group)
-        at = self._listed.find(batch, group, ids)
-        if leaf is not None:
-            self._check_region(batch, leaf, at)
-        if self._values is None:
+        reader, listed = self._reader, self._listed
+        ids = read_ids(batch, self._group)
+        at = listed.find(batch, self._group, ids)
+        if leaf is not None and reader.columns.region is not None and (listed.leaf[at] != leaf).any():
+            row, codes = int((listed.leaf[at] != leaf).argmax()), reader.regions.codes[-1]
+            here, there = codes[int(leaf[row])].as_py(), codes[int(listed.leaf[at[row]])].as_py()
+            raise DataError(
+                f"{batch.place(reader.columns.region, row)}: the group {listed.ids[int(at[row])].as_py()!r} is in two "
+                f"regions, {here!r} here and {there!r} on the public list: every group is in one"
+            )
+        if self._values is None or self._value is None:
             self._size += np.bincount(at, minlength=len(self._size))
         else:
             values = self._values.read(batch)
-            if self._reader.rows == "people":
-                self._check_most(batch, values)
+            above = np.flatnonzero(values > reader.most)
+            if self._people and len(above):
+                raise DataError(
+                    f"{batch.place(self._value, int(above[0]))}: the value is {values[above[0]]}, above the "
+                    f"{reader.most} that one person adds at most: correct the table, or plan for more"
+                )
             np.add.at(self._size, at, values)
         if self._once is not None:
-            self._seen.add(batch, ids if self._once == group else read_ids(batch, self._once))
+            self._seen.add(batch, ids if self._once == self._group else read_ids(batch, self._once))
 
     def finish(self) -> GroupSizes:
-        reader = self._reader
+        regions, largest = self._reader.regions, self._reader.largest
         if self._once is not None:
-            self._seen.refuse_twice(self._once, reader.regions)
-        return GroupSizes(reader.regions, reader.table(self._listed.leaf, self._size))
-
-    def _check_region(self, batch: RowBatch, leaf: Integers, at: Integers) -> None:
-        wrong = np.flatnonzero(self._listed.leaf[at] != leaf)
-        if len(wrong):
-            row, columns = int(wrong[0]), self._reader.columns
-            codes = self._reader.regions.codes[-1]
-            here, there = codes[int(leaf[row])].as_py(), codes[int(self._listed.leaf[at[row]])].as_py()
-            assert columns.region is not None
-            raise DataError(
-                f"{batch.place(columns.region, row)}: the group {self._listed.ids[int(at[row])].as_py()!r} is in two "
-                f"regions, {here!r} here and {there!r} on the public list: every group is in one"
-            )
-
-    def _check_most(self, batch: RowBatch, values: Integers) -> None:
-        most, above = self._reader.most, np.flatnonzero(values > self._reader.most)
-        if len(above):
-            row = int(above[0])
-            assert self._value is not None
-            raise DataError(
-                f"{batch.place(self._value, row)}: the value is {values[row]}, above the {most} that one person "
-                "adds at most: correct the table, or plan for more"
-            )
+            self._seen.refuse_twice(self._once, regions)
+        cells = np.zeros((regions.sizes[-1], largest + 1), np.int64)
+        np.add.at(cells, (self._listed.leaf, np.minimum(self._size, largest)), 1)
+        return GroupSizes(regions, cells)
 
 
 class _Histogram:
@@ -479,32 +449,25 @@ class _Histogram:
             self._seen.add(batch, read_ids(batch, reader.columns.group), leaf)
 
     def finish(self) -> GroupSizes:
-        reader, cells = self._reader, self._cells
+        reader, cells, listed = self._reader, self._cells, self._reader.listed
         if reader.columns.group is not None:
             self._seen.refuse_twice(reader.columns.group, reader.regions)
-        if reader.listed is not None:
-            cells[:, 0] += self._empty(reader.listed)
+        if listed is not None:
+            empty = listed.by_region - cells.sum(axis=1)  # listed groups that the table does not have
+            if empty.min() < 0:
+                leaf = int(empty.argmin())
+                raise DataError(
+                    f"the region {reader.regions.codes[-1][leaf].as_py()!r} has {int(cells[leaf].sum()):,} groups in "
+                    f"the table, but only {int(listed.by_region[leaf]):,} on the public list ({listed.name}), which "
+                    "does not cover the data: complete it from a public source"
+                )
+            cells[:, 0] += empty
         elif reader.number is not None and int(cells.sum()) != reader.number:
             raise DataError(
                 f"the table has {int(cells.sum()):,} groups, but the plan says that there are {reader.number:,}, which "
                 "is public: the table must have every group, those of size 0 as well, and no other"
             )
         return GroupSizes(reader.regions, cells)
-
-    def _empty(self, listed: GroupList) -> Integers:
-        """Return how many listed groups of each region the table does not have: nobody is in them."""
-        missing: Integers = listed.by_region - self._cells.sum(axis=1)
-        if missing.min() < 0:
-            self._refuse_more(listed, int(missing.argmin()))
-        return missing
-
-    def _refuse_more(self, listed: GroupList, leaf: int) -> NoReturn:
-        code = self._reader.regions.codes[-1][leaf].as_py()
-        raise DataError(
-            f"the region {code!r} has {int(self._cells[leaf].sum()):,} groups in the table, but only "
-            f"{int(listed.by_region[leaf]):,} on the public list ({listed.name}), which does not cover the data: "
-            "complete it from a public source"
-        )
 
 
 _ROWS = {"people": "people", "groups": "groups", "histogram": "numbers of groups"}

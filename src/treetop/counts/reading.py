@@ -18,7 +18,8 @@ from treetop._util.system import Progress, as_they_come
 from treetop.counts.contribution_cap import CappedRecords, ContributionCap, Paths, Weights, Words, count_rows
 from treetop.counts.counts import Counts
 from treetop.counts.encode import EncodedRows, Encoder
-from treetop.counts.tally import DerivedTable, Tally
+from treetop.counts.graph_reader import GraphTable
+from treetop.counts.tally import Tally
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Unknown
 from treetop.io import table as tables
@@ -45,7 +46,14 @@ class Gathered:
         self._rows.append(Paths(keys, weights))
         self._number += len(keys[0])
         if self._number >= _MANY and len(keys) == 1 and weights is None:
-            self._put_together()
+            if len(self._together) < self._number:  # with room for those to come: untouched pages take no memory
+                room = np.empty(max(self._most, self._number) + len(keys[0]), np.uint64)
+                room[: self._filled] = self._together[: self._filled]
+                self._together = room
+            for (own,), _ in self._rows:
+                self._together[self._filled : self._filled + len(own)] = own
+                self._filled += len(own)
+            self._rows = []
         if self._number >= self._most:
             self._absorb()
 
@@ -56,17 +64,6 @@ class Gathered:
         while len(self._blocks) > 1:
             self._merge_last()
         return self._blocks.pop()
-
-    def _put_together(self) -> None:
-        """Copy plain paths to one place, with room for those that may come: untouched pages take no memory."""
-        if len(self._together) < self._number:
-            room = np.empty(max(self._most, self._number) + len(self._rows[-1]), np.uint64)
-            room[: self._filled] = self._together[: self._filled]
-            self._together = room
-        for (own,), _ in self._rows:
-            self._together[self._filled : self._filled + len(own)] = own
-            self._filled += len(own)
-        self._rows = []
 
     def _absorb(self) -> None:
         """Sort rows to a block, and merge blocks until each is more than twice as large as the one after it."""
@@ -117,7 +114,7 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
     tally.unknown, cap = encoder.unknown, encoder.cap
     capped = None if cap is None else CappedRecords(cap, encoder.words)
     collected = Gathered() if capped is None else capped
-    made = table if isinstance(table, DerivedTable) else None
+    made = table if isinstance(table, GraphTable) else None
     rows, done = 0, 0.0
     for batch in _encoded(table if made is None else made.opened(tally), encoder):
         rows += batch.number
@@ -134,7 +131,7 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
         tally.every = (every or counts).digest
     if capped is not None:
         tally.counted = counts.total
-    if capped is not None and (made is None or not made.one_row_each):
+    if capped is not None and (made is None or made.part == "edges"):
         tally.units, tally.unit_rows = capped.units, capped.rows
     if progress is not None:
         progress("reading", 1.0)
@@ -159,9 +156,9 @@ def _encoded(table: tables.Table, encoder: Encoder) -> Iterator[_Encoded]:
     pieces = tables.pieces(table, _PIECE)
     if pieces is None or len(pieces) == 1 or any(piece.groups is None for piece in pieces):
         yield from _encode(encoder, 1, table)
-        return
-    files = len({piece.path for piece in pieces})
-    yield from as_they_come(os.cpu_count() or 1, partial(_encode, encoder, files), pieces)
+    else:
+        files = len({piece.path for piece in pieces})
+        yield from as_they_come(os.cpu_count() or 1, partial(_encode, encoder, files), pieces)
 
 
 def _encode(encoder: Encoder, files: int, table: tables.Table | tables.Piece) -> Iterator[_Encoded]:

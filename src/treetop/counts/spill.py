@@ -19,7 +19,8 @@ from treetop._util.system import Progress
 from treetop.counts.contribution_cap import keep_of_units
 from treetop.counts.counts import TOO_MANY, Counts
 from treetop.counts.encode import EncodedRows, Encoder
-from treetop.counts.tally import DerivedTable, Tally
+from treetop.counts.graph_reader import GraphTable
+from treetop.counts.tally import Tally
 from treetop.domain.spine import LARGEST_TOTAL
 from treetop.engine.executor import Executor
 from treetop.engine.staging import allocate, drafted
@@ -60,15 +61,12 @@ class FrozenCounts(Counts):
             room(draft, BEFORE, np.int64, size + 1)
             done, records = 0, 0
             for begin in range(0, len(there), _PIECE):
-                fewer = self.part(begin, begin + _PIECE)._only(there[begin : begin + _PIECE])
+                fewer = super().part(begin, begin + _PIECE).only(there[begin : begin + _PIECE])
                 for word, key in enumerate(fewer.keys):
                     write_part(draft, f"word{word}", done, key)
                 write_part(draft, BEFORE, done + 1, fewer.before[1:] + records)
                 done, records = done + len(fewer), records + fewer.total
         return FrozenCounts.opened(folder)
-
-    def _only(self, there: NDArray[np.bool_]) -> Counts:
-        return super().only(there)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenCounts.opened, (self.folder, self.begin, self.begin + len(self))
@@ -186,55 +184,42 @@ class _Merged:
     units: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    part: _Merged
-    folder: Path
-    leaves: int
-    records: int
-
-
 def read_staged(
     table: tables.Table, encoder: Encoder, space: Space, progress: Progress | None, tally: Tally
 ) -> FrozenCounts:
     """Read a private table as `read_counts` does, with no more rows in memory at a time than there is room for."""
     tally.unknown = encoder.unknown
-    made = table if isinstance(table, DerivedTable) else None
+    made = table if isinstance(table, GraphTable) else None
     runs: list[SortedRun] = []
     rows = 0
-    for encoded, done in _encode_all(table if made is None else made.opened(tally), encoder, space):
+    opened_table = table if made is None else made.opened(tally)
+    most = space.rows(encoder)
+    pieces = tables.pieces(opened_table, most)
+    read = [opened_table] if pieces is None else pieces  # a source that cannot be cut is read here
+    tasks = [_Encode(encoder, piece, space.folder / f"run{at}", most) for at, piece in enumerate(read)]
+    every = map(_encode, tasks) if pieces is None else space.executor.map(_encode, tasks)
+    for done, encoded in enumerate(every, start=1):
         runs += encoded.runs
         rows += encoded.rows
         tally.join(encoded.tally)
         if progress is not None:
-            progress("reading", 0.8 * done)
+            progress("reading", 0.8 * done / len(tasks))
     if not rows:
         tables.warn_of_none(table)
     if encoder.cap is not None:
         limit = (encoder.cap.most, encoder.cap.distinct)
         kept = [_Range(*one, *limit) for one in _ranges(runs, space, encoder, "kept")]
         bounded = list(space.executor.map(_bound, kept))
-        if made is None or not made.one_row_each:
+        if made is None or made.part == "edges":
             tally.units, tally.unit_rows = sum(one.units for one in bounded), sum(run.size for run in runs)
         tally.counted = sum(one.total for one in bounded)
         runs = [one.run for one in bounded]
-    parts = list(space.executor.map(_merge, [_Range(*one) for one in _ranges(runs, space, encoder, "merged")]))
+    merged = [_Range(*one) for one in _ranges(runs, space, encoder, "merged")]
+    parts = list(space.executor.map(_merge, merged))
     counts = _freeze(parts, encoder.words, space)
     if progress is not None:
         progress("reading", 1.0)
     return counts
-
-
-def _encode_all(table: tables.Table, encoder: Encoder, space: Space) -> Iterator[tuple[_Encoded, float]]:
-    """Encode a table piece by piece, with the share that is done; a source that cannot be cut is read here."""
-    rows = space.rows(encoder)
-    pieces = tables.pieces(table, rows)
-    if pieces is None:
-        yield _encode(_Encode(encoder, table, space.folder / "run0", rows)), 1.0
-        return
-    tasks = [_Encode(encoder, piece, space.folder / f"run{at}", rows) for at, piece in enumerate(pieces)]
-    for done, encoded in enumerate(space.executor.map(_encode, tasks), start=1):
-        yield encoded, done / len(tasks)
 
 
 def _encode(task: _Encode) -> _Encoded:
@@ -307,27 +292,20 @@ def _ranges(
 def _slices(task: _Range, first: str) -> Iterator[tuple[Path, slice]]:
     for run in task.runs:
         words = opened(run.folder, first)
-        rows = slice(*(_place_of(word, words) for word in (task.begin, task.end)))
+        begin = int(np.searchsorted(words, np.uint64(task.begin)))
+        rows = slice(begin, len(words) if task.end == _END else int(np.searchsorted(words, np.uint64(task.end))))
         if rows.start < rows.stop:
             yield run.folder, rows
-
-
-def _place_of(word: int, words: Words) -> int:
-    return len(words) if word == _END else int(np.searchsorted(words, np.uint64(word)))
 
 
 def _together(slices: Sequence[tuple[Path, slice]], name: str) -> Words:
     return np.concatenate([np.empty(0, np.uint64), *(opened(folder, name)[rows] for folder, rows in slices)])
 
 
-def _names(task: _Range) -> list[str]:
-    return words_in(task.runs[0].folder)
-
-
 def _bound(task: _Range) -> _Merged:
     """Bring the rows of some units together, and write those that are kept as a run of leaves."""
     slices = list(_slices(task, _HIGH))
-    words = [_together(slices, name) for name in _names(task)]
+    words = [_together(slices, name) for name in words_in(task.runs[0].folder)]
     counted = (task.runs[0].folder / f"{_NUMBER}.npy").exists()
     weights = _together(slices, _NUMBER).view(np.int64) if counted else None
     high, low = _together(slices, _HIGH), _together(slices, _LOW)
@@ -339,7 +317,7 @@ def _bound(task: _Range) -> _Merged:
 def _merge(task: _Range) -> _Merged:
     """Merge a range of all runs: equal paths become one leaf."""
     slices = list(_slices(task, "word0"))
-    words = [_together(slices, name) for name in _names(task)]
+    words = [_together(slices, name) for name in words_in(task.runs[0].folder)]
     counts = Counts.from_keys(words, _together(slices, _NUMBER).view(np.int64))
     return _Merged(_save_counts(task.folder, counts), counts.total)
 
@@ -349,7 +327,7 @@ def _freeze(parts: Sequence[_Merged], words: int, space: Space) -> FrozenCounts:
     folder, leaves, records = space.folder / "counts", 0, 0
     placed = []
     for part in parts:
-        placed.append(_Placed(part, folder, leaves, records))
+        placed.append((folder, part.run.folder, leaves, records))
         leaves, records = leaves + part.run.size, records + part.total
     if records > LARGEST_TOTAL:
         raise DataError(TOO_MANY)
@@ -362,9 +340,9 @@ def _freeze(parts: Sequence[_Merged], words: int, space: Space) -> FrozenCounts:
     return FrozenCounts.opened(folder)
 
 
-def _place(task: _Placed) -> None:
-    run = task.part.run
-    for name in words_in(run.folder):
-        write_part(task.folder, name, task.leaves, opened(run.folder, name))
-    after = np.cumsum(opened(run.folder, _NUMBER).view(np.int64))
-    write_part(task.folder, BEFORE, task.leaves + 1, after + task.records)
+def _place(task: tuple[Path, Path, int, int]) -> None:
+    """Write a part into the whole, after so many leaves and records."""
+    folder, run, leaves, records = task
+    for name in words_in(run):
+        write_part(folder, name, leaves, opened(run, name))
+    write_part(folder, BEFORE, leaves + 1, np.cumsum(opened(run, _NUMBER).view(np.int64)) + records)

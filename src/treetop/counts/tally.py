@@ -7,9 +7,8 @@ is written to a folder. Whether a release is refused for it depends on private d
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +17,8 @@ from numpy.typing import NDArray
 
 from treetop._util.choices import with_article
 from treetop.counts.codebook import Codebook
-from treetop.domain.unit import Unit
-from treetop.errors import ManyDropped, PlanError
-from treetop.io.source import as_source, leaves_out, selected
-
-if TYPE_CHECKING:
-    from treetop.domain.unit import Unknown
-    from treetop.io.table import Table
-    from treetop.privacy import Unit
-
+from treetop.domain.unit import Unit, Unknown
+from treetop.errors import ManyDropped
 
 MOST_UNKNOWN = 0.03
 """Up to this share of the rows, and of the records, is dropped or counted under a leaf without being asked again."""
@@ -115,10 +107,6 @@ class LeftOut:
     self_loops: int = 0
     repeated: int = 0
 
-    def add_codes(self, column: str, codes: pa.StringArray, book: Codebook, width: int) -> None:
-        """Add the unknown ids of a column."""
-        self.codes.setdefault(column, UnknownCodes(column)).add(codes, None, book, width)
-
     def sentences(self, dropped: str = "were dropped") -> Iterator[str]:
         """Describe the edges that were left out; empty if there were none."""
         if self.unknown:
@@ -133,10 +121,6 @@ class LeftOut:
             yield f"{self.self_loops:,} of {self.rows:,} edges {dropped}, because they go from a node to itself."
         if self.repeated:
             yield f"{self.repeated:,} of {self.rows:,} edges {dropped}, because they repeat another one."
-
-    def tell(self) -> None:
-        """Tell the steward by the log."""
-        _tell(list(self.sentences()))
 
 
 @dataclass(eq=False, repr=False)
@@ -172,14 +156,6 @@ class Tally:
         """
         unknown = self.unknown_records if self.unknown == "drop" else 0
         return unknown if self.left is None else unknown + self.left.unknown
-
-    @property
-    def unknown_share(self) -> float:
-        """The share of the rows, or of the records if larger, that is unknown: dropped, or counted under a leaf."""
-        share = 0.0 if self.unknown == "error" else self.share
-        if self.left is None:
-            return share
-        return max(share, self.dropped / max(self.left.rows, 1))  # edges have no counts: a row is a record
 
     @property
     def share(self) -> float:
@@ -223,31 +199,12 @@ class Tally:
         first = f"{rows}{'' if self.records == self.rows else counted} ({self.share:.1%})."
         return [*left, first, *(line for told in self.codes.values() for line in told.sentences())]
 
-    def about_limit(self, unit: Unit) -> list[str]:
-        """Say how many records the enforced limit left out; nothing if it left none."""
-        if self.counted is None or self.counted >= self.offered:
-            return []
-        noun, beyond = "records" if self.left is None else "edges", self.offered - self.counted
-        limit = f"beyond the limit of {unit.contributions:,} per {unit.entity}"
-        why = f"{limit}, or in the same leaf as another of the same {unit.entity}" if unit.distinct else limit
-        return [
-            f"{beyond:,} of {self.offered:,} {noun} were {why} ({say_share(beyond, self.offered)}): they are not "
-            "counted."
-        ]
-
-    def about_units(self, unit: Unit) -> list[str]:
-        """Say when the id of a unit tells nothing together."""
-        if self.units is None or self.units < 2 or self.units < self.unit_rows:
-            return []
-        return [
-            f"No id in column {unit.id!r} stands in more than one row: each row is then {with_article(unit.entity)} "
-            f"of its own. If one {unit.entity} can have several rows, this is not the column that tells, and they are "
-            "protected row by row only."
-        ]
-
     def settle(self, unit: Unit, allow_dropped: bool) -> None:
         """Tell the steward; refuse instead if more is unknown than is likely to be meant."""
-        if not allow_dropped and self.unknown_share > MOST_UNKNOWN:
+        unknown = 0.0 if self.unknown == "error" else self.share
+        if self.left is not None:  # edges have no counts: a row is a record
+            unknown = max(unknown, self.dropped / max(self.left.rows, 1))
+        if not allow_dropped and unknown > MOST_UNKNOWN:
             raise ManyDropped(
                 "\n  ".join(
                     [
@@ -262,14 +219,29 @@ class Tally:
 
     def tell(self, unit: Unit) -> None:
         """Tell the steward by the log, which the command line shows on the terminal."""
-        _tell([*self.sentences(), *self.about_limit(unit), *self.about_units(unit)])
+        lines = self.sentences()
+        if self.counted is not None and self.counted < self.offered:
+            noun, beyond = "records" if self.left is None else "edges", self.offered - self.counted
+            why = f"beyond the limit of {unit.contributions:,} per {unit.entity}"
+            why += f", or in the same leaf as another of the same {unit.entity}" if unit.distinct else ""
+            share = say_share(beyond, self.offered)
+            lines.append(f"{beyond:,} of {self.offered:,} {noun} were {why} ({share}): they are not counted.")
+        if self.units is not None and self.units >= max(self.unit_rows, 2):
+            lines.append(
+                f"No id in column {unit.id!r} stands in more than one row: each row is then "
+                f"{with_article(unit.entity)} of its own. If one {unit.entity} can have several rows, this is not the "
+                "column that tells, and they are protected row by row only."
+            )
+        tell_steward(lines)
 
 
 def tell_projected(edges: int, kept: int, largest: int) -> None:
     """Tell the steward by the log how many edges were left out so that nobody has more than the largest degree."""
     if kept < edges:
         share = say_share(edges - kept, edges)
-        _tell([f"{edges - kept:,} of {edges:,} edges were beyond the largest degree {largest:,} ({share}): left out."])
+        tell_steward(
+            [f"{edges - kept:,} of {edges:,} edges were beyond the largest degree {largest:,} ({share}): left out."]
+        )
 
 
 def say_share(part: int, whole: int) -> str:
@@ -282,90 +254,9 @@ def say_share(part: int, whole: int) -> str:
     return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %" if share >= 0.05 else "less than 0.1 %"
 
 
-def _tell(lines: list[str]) -> None:
+def tell_steward(lines: list[str]) -> None:
+    """Tell the steward by the log, and nobody else."""
     for line in lines:
         _LOG.warning("%s", line)
     if lines:
         _LOG.warning("this is about the private table, and for the steward only")
-
-
-# What may leave a record out on the way from a table to its counts, said in one place.
-
-
-class DerivedTable:
-    """A table that is derived from others when it is read, and describes the records that this may leave out."""
-
-    @property
-    def may_drop(self) -> str | None:
-        """Give the reasons why records may be left out; None if there is no such reason."""
-        return None
-
-    @property
-    def public_units(self) -> int | None:
-        """How many units there are, where that is public and the table has been read; None where it is not."""
-        return None
-
-    @property
-    def one_row_each(self) -> bool:
-        """Whether a unit that has two rows is refused, so that an id never repeats."""
-        return False
-
-    def opened(self, tally: Tally) -> Table:
-        """Return the rows as a table; the tally counts the rows left out on the way."""
-        return self
-
-    @property
-    def keep(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that the rows that are counted are kept by; None where they are kept by none."""
-        return None
-
-    @property
-    def drop(self) -> Mapping[str, Sequence[str]] | None:
-        """The values that leave rows out before they are counted; None where there are none."""
-        return None
-
-    @property
-    def facts(self) -> object:
-        """Rules that a plan which counts this table must declare; None if there are none."""
-        return None
-
-
-class Rules(NamedTuple):
-    """Preparation of a table before it is counted, for its card."""
-
-    keep: Mapping[str, Sequence[str]] | None = None
-    """The values that rows are kept by; None where they are kept by none."""
-    drop: Mapping[str, Sequence[str]] | None = None
-    """The values that leave rows out; None where there are none."""
-    prepared: tuple[str, ...] = ()
-
-
-def rules_of(table: Table) -> Rules:
-    """Return the preparation of a table."""
-    if isinstance(table, DerivedTable):
-        return Rules(table.keep, table.drop)
-    source = as_source(table)
-    if source is None:
-        return Rules()
-    return Rules(source.keep, source.drop, () if source.prepare is None else tuple(source.prepare.words()))
-
-
-def may_drop(table: Table) -> str | None:
-    """Give the reasons why records may be left out before counting; None if there is no such reason."""
-    if isinstance(table, DerivedTable):
-        return table.may_drop
-    source = as_source(table)
-    if source is None:
-        return None
-    return selected(source.keep, source.query, source.blank_lines, leaves_out(source), source.drop)
-
-
-def refuse_exact_total(unit: Unit, total_is_exact: bool, table: Table) -> None:
-    """Refuse to tell the total of a table exactly where neighbours may differ in it; nothing is read for this."""
-    reason = may_drop(table) if total_is_exact else None
-    if reason is not None:
-        raise PlanError(
-            f"the total would be released without noise, but neighbours may differ in it: {reason}, so that one "
-            f"{unit.entity} may be exchanged for one that is not counted. Let the total be measured: may_be_missing = "
-            'true under [unit], in Python Unit(…, may_be_missing=True); or choose neighbours = "add-remove"'
-        )

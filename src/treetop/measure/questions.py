@@ -25,8 +25,9 @@ from treetop._util.files import resolved
 from treetop._util.system import Progress
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
+from treetop.counts.graph_reader import GraphTable
 from treetop.counts.reading import read_counts
-from treetop.counts.tally import DerivedTable, Tally
+from treetop.counts.tally import Tally
 from treetop.domain.conditions import parse_conditions, typed_conditions
 from treetop.domain.spine import Spine
 from treetop.domain.unit import GuaranteeCondition
@@ -249,7 +250,7 @@ def _refuse_large_delta(batch: Batch, table: Table) -> None:
     A release may also use its exact total, which it publishes. Questions do not publish the total, and a refusal would
     reveal it.
     """
-    if isinstance(table, DerivedTable):
+    if isinstance(table, GraphTable):
         batch.loss.refuse_large_delta(table.public_units, f"the number of units ({batch.unit.entity}), which is public")
 
 

@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop.counts.counts import Counts
 from treetop.counts.degree_projection import projected_degrees, projections, shortened
-from treetop.counts.graph_reader import Edges, Graph, Nodes, tables_within
+from treetop.counts.graph_reader import (
+    Edges,
+    Graph,
+    GraphTable,
+    Nodes,
+    may_drop,
+    refuse_exact_total,
+    tables_within,
+)
 from treetop.counts.group_reader import GroupColumns, GroupList, GroupSizes, Reader
 from treetop.counts.reading import read_counts
-from treetop.counts.tally import DerivedTable, Tally, may_drop, refuse_exact_total
+from treetop.counts.tally import Tally
 from treetop.errors import DataError, PlanError
 from treetop.io.header import refuse_code
 from treetop.io.source import as_source
@@ -61,7 +69,7 @@ def read_true_counts(
 
 def check_rows(plan: Plan, table: Table) -> None:
     """Refuse a table of records if its graph, total or facts do not agree with the plan."""
-    if (table.facts if isinstance(table, DerivedTable) else None) != plan.graph:
+    if (table.facts if isinstance(table, GraphTable) else None) != plan.graph:
         raise PlanError(
             "the plan and the table do not state the same graph: relation, direction, degree bound and what is "
             "dropped must agree. Take the unit of the plan from the graph, as in unit=graph.unit(…), and release "

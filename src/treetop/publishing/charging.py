@@ -14,7 +14,7 @@ from treetop._util.lazy import changed
 from treetop._util.signals import held_signals
 from treetop.card import RunInfo
 from treetop.card.composition import composed, expected_composition, reserved_composition
-from treetop.counts.tally import rules_of
+from treetop.counts.graph_reader import rules_of
 from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.io.source import as_source

@@ -18,11 +18,11 @@ from treetop.card import RunInfo, describe_release
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Encoder
-from treetop.counts.graph_reader import Edges, Graph, Nodes
+from treetop.counts.graph_reader import Edges, Graph, GraphTable, Nodes, Rules, rules_of
 from treetop.counts.group_reader import GroupSizes
 from treetop.counts.reading import read_encoded
 from treetop.counts.spill import BYTES_A_WORD, Space, read_staged
-from treetop.counts.tally import DerivedTable, LeftOut, Rules, Tally, rules_of, tell_projected
+from treetop.counts.tally import LeftOut, Tally, tell_projected
 from treetop.engine.engine import AUTO, Engine, Machine, as_engine
 from treetop.errors import DataError, PlanError
 from treetop.io.table import Table, rows_at_most
@@ -166,7 +166,7 @@ def _read(table: Table, encoder: Encoder, machine: Machine, run: Run, tally: Tal
 
 def _bytes_at_most(table: Table, encoder: Encoder) -> int | None:
     """Return an approximate upper bound on a table's memory in bytes; None if unknown before it is read."""
-    rows = None if isinstance(table, DerivedTable) else rows_at_most(table)
+    rows = None if isinstance(table, GraphTable) else rows_at_most(table)
     return None if rows is None else BYTES_A_WORD * (encoder.words + 1) * rows
 
 
@@ -177,7 +177,7 @@ def _refuse_large_delta(plan: Plan, table: Table, counts: Counts) -> None:
     """
     if plan.reads_total:
         plan.loss.refuse_large_delta(counts.total, f"the number of units ({plan.unit.entity}), which is exact")
-    elif isinstance(table, DerivedTable):
+    elif isinstance(table, GraphTable):
         plan.loss.refuse_large_delta(table.public_units, f"the number of units ({plan.unit.entity}), which is public")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop._util.choices import nearest
-from treetop.counts.graph_reader import SOURCE, TARGET, Changes, Cleaning, EdgeTable, Graph, NodeTable
+from treetop.counts.graph_reader import SOURCE, TARGET, Changes, Cleaning, Graph, GraphTable
 from treetop.domain.unit import Policies
 from treetop.errors import PlanFileError, TreetopError
 from treetop.io.source import Source
@@ -38,7 +38,7 @@ class GraphFile:
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Read options of the tables "nodes" and "edges": header and delimiter, as arguments of `Source`."""
 
-    def table(self, location: str) -> EdgeTable | NodeTable | Graph:
+    def table(self, location: str) -> GraphTable | Graph:
         """Return the private table that the plan counts; `location` is the edge table, or the node table."""
         named = _as_said(location, self.reading.get(_TABLES[self.counts]))
         if self.counts == DEGREES:
