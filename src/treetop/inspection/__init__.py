@@ -113,25 +113,6 @@ class Inspection:
         return [reason for match in seen.values() for reason in reasons_of(match)]
 
 
-def _refuse_row_as_names(
-    rows: pa.Table, columns: Sequence[Column], lookups: Sequence[HierarchyFile], path: str
-) -> None:
-    """Refuse names that are values of their column or codes of a hierarchy: the draft would hold a private row."""
-    public = [one.values for lookup in lookups for one in lookup.columns.values() if one.values is not None]
-    for column in columns if is_unvouched(rows.schema) else ():
-        refuse_code(column.name, public, path)
-        if column.values is not None:
-            refuse_value(column.name, column.values, path)
-
-
-def _judged(source: Source, rows: pa.Table, lookups: Sequence[HierarchyFile]) -> Source:
-    """Return the source of a draft: it vouches for names that were compared with rows and with public codes.
-
-    Without those it does not, so that a release still compares names with the codes of its hierarchies.
-    """
-    return replace(source, header=True) if is_unvouched(rows.schema) and lookups else source
-
-
 def _nearest_columns(
     columns: Sequence[Column], lookups: Sequence[HierarchyFile], matches: Sequence[Match]
 ) -> list[str]:
@@ -194,10 +175,15 @@ def inspect_table(
         )
     columns = describe_columns(rows, count)
     lookups = tuple(read_lookup(file) for file in public)
-    _refuse_row_as_names(rows, columns, lookups, path)
+    if is_unvouched(rows.schema):  # names that are values or codes: the draft would hold a private row
+        known = [one.values for lookup in lookups for one in lookup.columns.values() if one.values is not None]
+        for column in columns:
+            refuse_code(column.name, known, path)
+            if column.values is not None:
+                refuse_value(column.name, column.values, path)
     matches = match_columns(columns, lookups)
     matched = {match.column for match in matches}
-    columns = tuple(column.known_code() if column.name in matched else column for column in columns)
+    columns = tuple(replace(column, kind="code") if column.name in matched else column for column in columns)
     sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
     names = find_names(columns, sample, matches)
     chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
@@ -214,7 +200,8 @@ def inspect_table(
     used |= {*names, *matched, *([] if counts is None else [counts])}
     return Inspection(
         path=path,
-        source=_judged(source, rows, lookups),
+        # Names that were compared with rows and public codes are vouched for; without public codes, a release compares.
+        source=replace(source, header=True) if is_unvouched(rows.schema) and lookups else source,
         rows=rows.num_rows,
         columns=columns,
         chains=chains,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -59,9 +60,10 @@ def find_prefixes(values: pa.Array, repeats: bool) -> Prefixes | None:
     >>> find_prefixes(pa.array(["36001000100", "36001000200", "36003000100"]), repeats=True).levels
     ('county', 'tract')
     """
-    length = _one_length(values)
-    if length is None or not 3 <= length <= _LONGEST_PREFIX:
+    lengths = pc.unique(pc.utf8_length(values)).to_pylist()
+    if len(lengths) != 1 or not 3 <= lengths[0] <= _LONGEST_PREFIX or not _digits(values):
         return None
+    length = int(lengths[0])
     groups = {
         width: int(pc.count_distinct(pc.utf8_slice_codeunits(values, 0, width)).as_py()) for width in range(1, length)
     }
@@ -70,13 +72,19 @@ def find_prefixes(values: pa.Array, repeats: bool) -> Prefixes | None:
         ("ISTAT codes", _ISTAT, _ISTAT_PROVINCES),
     ):
         first = min(names)
-        if length > first and length in names and _starts_with(values, first, coarsest):
+        starts = pc.unique(pc.utf8_slice_codeunits(values, 0, first)).to_pylist()
+        if length > first and length in names and all(int(start) in coarsest for start in starts):
             widths = tuple(width for width in names if width < length and groups[width] > 1)
             if widths:
                 return Prefixes(length, widths, tuple(names[width] for width in (*widths, length)), known)
     if not repeats or len(values) < _MANY or length < _SHORTEST:
         return None
-    widths = _cuts(groups, len(values))
+    # Cut where digits branch less than the ones before: there a new field begins.
+    counts = [1, *groups.values(), len(values)]
+    branching = [counts[width] / counts[width - 1] for width in range(1, len(counts))]
+    useful = [width for width in groups if 2 <= groups[width] <= len(values) / 3]
+    found = [width for width in useful if branching[width] < 0.8 * branching[width - 1]]
+    widths = tuple(found[:3] or useful[:1])
     return Prefixes(length, widths, tuple(f"digits{width}" for width in (*widths, length))) if widths else None
 
 
@@ -90,32 +98,8 @@ def lost_zeros(values: pa.Array) -> str:
     return ""
 
 
-def _one_length(values: pa.Array) -> int | None:
-    lengths = pc.unique(pc.utf8_length(values)).to_pylist()
-    return int(lengths[0]) if len(lengths) == 1 and _digits(values) else None
-
-
 def _digits(values: pa.Array) -> bool:
     return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, "^[0-9]+$")).as_py())
-
-
-def _starts_with(values: pa.Array, width: int, known: frozenset[int]) -> bool:
-    starts = pc.unique(pc.utf8_slice_codeunits(values, 0, width)).to_pylist()
-    return all(int(start) in known for start in starts)
-
-
-def _cuts(groups: dict[int, int], distinct: int) -> tuple[int, ...]:
-    """Cut where digits branch less than the ones before: there a new field begins."""
-    counts = [1, *groups.values(), distinct]
-    branching = [counts[width] / counts[width - 1] for width in range(1, len(counts))]
-    found = [
-        width
-        for width in groups
-        if 2 <= groups[width] <= distinct / 3 and branching[width] < 0.8 * branching[width - 1]
-    ]
-    if not found:
-        found = [width for width in groups if 2 <= groups[width] <= distinct / 3][:1]
-    return tuple(found[:3])
 
 
 # What one column of a table looks like: codes, counts, ids, dates or other numbers.
@@ -182,13 +166,11 @@ class Column:
         digits = digits if self.thousands is None else pc.replace_substring(digits, self.thousands, "")
         return int(pc.max(digits.cast(pa.int64())).as_py())
 
-    def known_code(self) -> Column:
-        """Return the column as one of codes, as a lookup has shown it to be."""
-        return replace(self, kind="code")
-
     def looks_like(self) -> str:
         """Describe the column in a few words."""
-        words = {
+        if self.kind == "code" and self.prefixes is not None:
+            return f"prefix codes: {self.prefixes.sentence()}"
+        return {
             "code": "codes",
             "count": "counts",
             "id": "identifiers (nearly all distinct, or named so)",
@@ -198,9 +180,6 @@ class Column:
             "empty": "empty",
             "other": "not codes",
         }[self.kind]
-        if self.kind == "code" and self.prefixes is not None:
-            words = f"prefix codes: {self.prefixes.sentence()}"
-        return words
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as plain values."""
@@ -238,12 +217,12 @@ def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:
 def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
     column = as_plain(given)
     kind = column.type
-    values = _codes(column, name)
-    if values is None:
-        distinct, missing = _tally(column)
-        return _without_codes(name, kind, column, distinct, missing, is_count)
-    missing = _missing(column)
-    seen = pc.drop_null(values)
+    numbers = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if not (numbers or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return _without_codes(name, column, is_count)
+    values = as_text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
+    seen = values.filter(pc.fill_null(pc.not_equal(values, ""), False))
+    missing = column.null_count + (0 if numbers else pc.sum(pc.equal(column, "")).as_py() or 0)
     present = len(column) - missing
     plain = "whole number" if pa.types.is_integer(kind) else "true or false" if pa.types.is_boolean(kind) else "text"
     whole = plain == "whole number" or _all(seen, r"^(0|[1-9][0-9]{0,17})$")
@@ -252,29 +231,27 @@ def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
     if is_count:
         return replace(base, kind="count")
     if thousands is not None or (not whole and _all(seen, r"^[0-9]{1,17}\.0*$")):
-        written = "" if thousands is None else _say_thousands(name, thousands)
+        mark = json.dumps(thousands, ensure_ascii=False)
+        written = f"{thousands!r} between thousands: thousands = {{ {json.dumps(name)} = {mark} }}" if thousands else ""
         return replace(base, kind="count" if words(name) & _COUNT_WORDS and not missing else "number", note=written)
     if not len(seen):
         return replace(base, kind="empty")
-    if _is_date(name, seen, whole):
+    if _all(seen, _DATE) or (whole and words(name) & _DATE_WORDS and len(seen) <= 400):
         return replace(base, kind="date")
-    if whole and not missing and words(name) & _COUNT_WORDS and not _any_negative(seen):
+    if whole and not missing and words(name) & _COUNT_WORDS and not pc.any(pc.starts_with(seen, "-")).as_py():
         return replace(base, kind="count")
     prefixes = find_prefixes(seen, repeats=present >= 2 * len(seen))
     note = "" if prefixes is not None else lost_zeros(seen)
     if prefixes is not None and prefixes.known:
         return replace(base, prefixes=prefixes)
-    if _is_id(name, len(seen), present):
+    named_so = bool(words(name) & _ID_WORDS) and len(seen) > 0.01 * present
+    if present >= _FEW_ROWS and (named_so or len(seen) >= _NEARLY_ALL * present):
         return replace(base, kind="id")
     if len(seen) == 1:
         return replace(base, kind="constant")
     if whole and len(seen) > _MANY_NUMBERS and words(name) & _BANDED:
         note = f"{len(seen):,} numbers: bands = {{ {json.dumps(name)} = [0, 15, 65] }} would count them in bands"
     return replace(base, prefixes=prefixes, note=note)
-
-
-def _say_thousands(name: str, mark: str) -> str:
-    return f"{mark!r} between thousands: thousands = {{ {json.dumps(name)} = {json.dumps(mark, ensure_ascii=False)} }}"
 
 
 def _thousands(values: pa.Array) -> str | None:
@@ -287,10 +264,11 @@ def _thousands(values: pa.Array) -> str | None:
     return None
 
 
-def _without_codes(
-    name: str, kind: pa.DataType, column: pa.ChunkedArray, distinct: int, missing: int, is_count: bool
-) -> Column:
+def _without_codes(name: str, column: pa.ChunkedArray, is_count: bool) -> Column:
     """Describe a column without codes: dates, fractions, nested values."""
+    kind, missing, distinct = column.type, column.null_count, 0
+    with suppress(pa.ArrowNotImplementedError):  # nested values
+        distinct = int(pc.count_distinct(column).as_py())
     if pa.types.is_temporal(kind):
         return Column(name, "date or time", distinct, missing, "date")
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -302,47 +280,5 @@ def _without_codes(
     return Column(name, str(kind), distinct, missing, "other", note="to use it as an attribute, read it as text")
 
 
-def _codes(column: pa.ChunkedArray, name: str) -> pa.Array | None:
-    """Return the different values as text, or None where they cannot be codes."""
-    kind = column.type
-    texts = (pa.types.is_string, pa.types.is_large_string)
-    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or any(is_text(kind) for is_text in texts)):
-        return None
-    values = as_text(pa.chunked_array([pc.unique(column)]), name).combine_chunks()
-    return values.filter(pc.fill_null(pc.not_equal(values, ""), False))
-
-
-def _missing(column: pa.ChunkedArray) -> int:
-    blank = 0
-    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
-        blank = pc.sum(pc.equal(column, "")).as_py() or 0
-    return int(column.null_count + blank)
-
-
-def _tally(column: pa.ChunkedArray) -> tuple[int, int]:
-    try:
-        return int(pc.count_distinct(column).as_py()), int(column.null_count)
-    except pa.ArrowNotImplementedError:  # nested values
-        return 0, int(column.null_count)
-
-
 def _all(values: pa.Array, pattern: str) -> bool:
     return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
-
-
-def _any_negative(values: pa.Array) -> bool:
-    return bool(pc.any(pc.starts_with(values, "-")).as_py())
-
-
-def _is_date(name: str, values: pa.Array, whole: bool) -> bool:
-    if _all(values, _DATE):
-        return True
-    return whole and bool(words(name) & _DATE_WORDS) and len(values) <= 400
-
-
-def _is_id(name: str, distinct: int, present: int) -> bool:
-    if present < _FEW_ROWS:
-        return False
-    if distinct >= _NEARLY_ALL * present:
-        return True
-    return bool(words(name) & _ID_WORDS) and distinct > 0.01 * present

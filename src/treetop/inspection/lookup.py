@@ -93,20 +93,6 @@ def clash(finer: Codes, coarser: Codes) -> Clash | None:
     return Clash(value, rows, len(torn), finer.distinct - finer.blank)
 
 
-def where_present(columns: Mapping[str, Codes], name: str) -> dict[str, Codes]:
-    """Return all columns in the rows where one of them is not missing."""
-    own = columns[name]
-    if not own.blank:
-        return dict(columns)
-    rows = own.number < own.distinct - 1
-    return {other: _renumbered(codes.number[rows]) for other, codes in columns.items()}
-
-
-def _renumbered(number: NDArray[np.int64]) -> Codes:
-    distinct, anew = np.unique(number, return_inverse=True)
-    return Codes(anew, len(distinct))
-
-
 def find_chains(sample: Mapping[str, Codes], repeats: int = 2) -> tuple[tuple[str, ...], ...]:
     """Return the chains of columns that nest, coarse to fine, longest for each finest column.
 
@@ -181,24 +167,17 @@ class HierarchyFile:
         """Return the codes that a private column may hold if it holds those of a leaf column."""
         return self.ragged[leaf].codes[-1] if leaf in self.ragged else self.columns[leaf].values
 
-    def ends_early(self, levels: Sequence[str]) -> bool:
-        """Whether some branches end before the finest of these levels."""
-        return any(self.columns[level].missing for level in levels[1:])
-
-    def label(self, level: str) -> str | None:
-        """Return the column with the names of the codes of a level."""
-        for name in self.codes:
-            named = words(name) & NAMING and words(name) - NAMING <= words(level)
-            fits = self.codes[name].distinct <= self.codes[level].distinct
-            if name != level and named and fits and determines(self.codes[level], self.codes[name]):
-                return name
-        return None
-
     def labels(self, levels: Sequence[str]) -> dict[str, str]:
         """Return the columns with the names of codes, by level; a column names the codes of one level only."""
+
+        def names_codes(name: str, level: str) -> bool:
+            named = words(name) & NAMING and words(name) - NAMING <= words(level)
+            codes, names = self.codes[level], self.codes[name]
+            return bool(name != level and named and names.distinct <= codes.distinct and determines(codes, names))
+
         label_columns: dict[str, str] = {}
-        for level in reversed(levels):
-            label = self.label(level) if level in self.codes else None
+        for level in (level for level in reversed(levels) if level in self.codes):
+            label = next((name for name in self.codes if names_codes(name, level)), None)
             if label is not None and label not in (*levels, *label_columns.values()):
                 label_columns[level] = label
         return {level: label_columns[level] for level in levels if level in label_columns}
@@ -244,7 +223,7 @@ class Match:
     @property
     def ragged(self) -> bool:
         """Whether some branches of the tree end early."""
-        return self.lookup.ends_early(self.levels)
+        return any(self.lookup.columns[level].missing for level in self.levels[1:])
 
     @property
     def fit(self) -> float:
@@ -310,20 +289,22 @@ def read_lookup(source: Source) -> HierarchyFile:
         raise DataError(f"hierarchy: {message}") from problem
     columns = {column.name: column for column in describe_columns(table)}
     usable = [name for name, column in columns.items() if column.values is not None and column.distinct]
-    codes = sample_codes(_with_gaps(table, usable), usable)
+    texts = {name: as_text(table.column(name), name) for name in usable}
+    gaps = {name: pc.if_else(pc.equal(text, ""), None, text) for name, text in texts.items()}
+    codes = sample_codes(pa.table(gaps), usable)
     return HierarchyFile(Path(str(source)), source.encoding, columns, codes, _ragged(table, codes))
-
-
-def _with_gaps(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    plain = {name: as_text(table.column(name), name) for name in columns}
-    return pa.table({name: pc.if_else(pc.equal(column, ""), None, column) for name, column in plain.items()})
 
 
 def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]:
     """Return the trees down to columns with blanks, where carrying codes down makes trees of them."""
     trees = {}
     for name in (name for name, own in codes.items() if own.blank):
-        levels = chain_above(name, where_present(codes, name))
+        there = codes[name].number < codes[name].distinct - 1
+        present = {}
+        for other, own in codes.items():
+            values, number = np.unique(own.number[there], return_inverse=True)
+            present[other] = Codes(number, len(values))
+        levels = chain_above(name, present)
         if len(levels) > 1:
             with suppress(HierarchyError):
                 trees[name] = Hierarchy.from_table(table, levels, ragged="repeat")
@@ -332,14 +313,13 @@ def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]
 
 def match_columns(columns: Sequence[Column], lookups: Sequence[HierarchyFile]) -> tuple[Match, ...]:
     """Return, for every column that holds codes of a lookup, where it fits best."""
-    return tuple(match for column in columns if (match := _best(column, lookups)) is not None)
-
-
-def _best(column: Column, lookups: Sequence[HierarchyFile]) -> Match | None:
-    if column.values is None or not len(column.values) or column.kind == "count":
-        return None
-    matches = [match for lookup in lookups for match in _matches(column.name, column.values, lookup)]
-    return max(matches, key=lambda match: (match.fit, match.matched), default=None)
+    best = []
+    for column in columns:
+        if column.values is not None and len(column.values) and column.kind != "count":
+            matches = [match for lookup in lookups for match in _matches(column.name, column.values, lookup)]
+            if matches:
+                best.append(max(matches, key=lambda match: (match.fit, match.matched)))
+    return tuple(best)
 
 
 def nearest_leaf(column: Column, lookup: HierarchyFile) -> Iterator[tuple[int, int, str, str]]:
@@ -363,10 +343,16 @@ def _matches(name: str, values: pa.Array, lookup: HierarchyFile) -> Iterator[Mat
         zeros, width = _lost(rest, known)
         if not matched + trimmed and zeros < _ENOUGH:
             zeros = 0
-        if not _is_match(matched + trimmed + zeros, len(values), known):
+        fitting = matched + trimmed + zeros
+        if fitting < max(2, _HALF * len(values)):
+            continue
+        # Small whole numbers are in every numbering: a few of them prove nothing.
+        small = bool(pc.all(pc.match_substring_regex(known, "^[0-9]{1,4}$")).as_py())
+        if small and fitting < min(_ENOUGH, _COVER * len(known)):
             continue
         if _may_be_chance(values, known) and not _share_word(name, leaf):
             continue
+        padded = bare.filter(pc.and_(pc.not_equal(bare, missing), pc.invert(pc.is_in(bare, value_set=known))))
         yield Match(
             column=name,
             lookup=lookup,
@@ -377,20 +363,12 @@ def _matches(name: str, values: pa.Array, lookup: HierarchyFile) -> Iterator[Mat
             unmatched=tuple(sorted(missing.to_pylist())[:_SHOWN]),
             trimmed=trimmed,
             lost_zeros=zeros,
-            both=_with_blanks(missing, known) if zeros else 0,
+            both=_lost(padded, known)[0] if zeros else 0,
             width=width,
             pointed=_pointed(rest, known, width),
             labels=FrozenMap(lookup.labels(lookup.levels(leaf))),
             coordinates=lookup.coordinates(),
         )
-
-
-def _is_match(matched: int, codes: int, known: pa.Array) -> bool:
-    if matched < max(2, _HALF * codes):
-        return False
-    # Small whole numbers are in every numbering: a few of them prove nothing.
-    numbers = bool(pc.all(pc.match_substring_regex(known, "^[0-9]{1,4}$")).as_py())
-    return not numbers or matched >= min(_ENOUGH, _COVER * len(known))
 
 
 def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
@@ -406,16 +384,11 @@ def _may_be_chance(values: pa.Array, known: pa.Array) -> bool:
     low, high = min(shared), max(shared)
     dense = sum(low <= number <= high for number in listed) / (high - low + 1)
     tried = sum(low <= number <= high for number in shared_numbers)
-    return _tail(len(shared), tried, dense) > _BY_CHANCE
-
-
-def _tail(hits: int, tried: int, chance: float) -> float:
-    """Bound the probability of at least so many hits from above."""
-    share = hits / tried
-    if share <= chance:
-        return 1.0
-    missed = 0.0 if hits == tried else (1 - share) * math.log((1 - share) / (1 - chance))
-    return math.exp(-tried * (share * math.log(share / chance) + missed))
+    share = len(shared) / tried
+    if share <= dense:
+        return True
+    missed = 0.0 if len(shared) == tried else (1 - share) * math.log((1 - share) / (1 - dense))
+    return math.exp(-tried * (share * math.log(share / dense) + missed)) > _BY_CHANCE
 
 
 def _numbers(codes: pa.Array, written: str) -> set[int]:
@@ -442,14 +415,6 @@ def _lost(missing: pa.Array, known: pa.Array) -> tuple[int, int]:
     shorter = missing.filter(pc.less(pc.utf8_length(missing), widths[0]))
     padded = pc.utf8_lpad(shorter, width=widths[0], padding="0")
     return int(pc.sum(pc.is_in(padded, value_set=known)).as_py() or 0), int(widths[0])
-
-
-def _with_blanks(missing: pa.Array, known: pa.Array) -> int:
-    """Count the codes that match with leading zeros, and have blanks around them."""
-    bare = pc.utf8_trim_whitespace(missing)
-    blank = bare.filter(pc.not_equal(bare, missing))
-    blank = blank.filter(pc.invert(pc.is_in(blank, value_set=known)))
-    return _lost(blank, known)[0]
 
 
 def _pointed(missing: pa.Array, known: pa.Array, width: int) -> int:

@@ -103,12 +103,19 @@ def suggest_attributes(
     determined = {name for chain in chains for name in chain[:-1]}
     determined |= {name for chain in chains if not known.isdisjoint(chain) for name in chain}
     rest = [column for column in columns if column.kind == "code" and column.name not in {count, *known, *determined}]
-    structured = _structured(rest, {chain[-1]: chain for chain in chains})
-    flat = _flat(
-        [column for column in rest if column.name not in {suggestion.column for suggestion in structured}], sample
-    )
+    chain_of = {chain[-1]: chain for chain in chains}
+    structured = [
+        Suggestion(column.name, column.name, prefixes=column.prefixes, chain=chain_of.get(column.name, ()))
+        for column in rest
+        if column.prefixes is not None or column.name in chain_of
+    ]
+    plain = [column for column in rest if column.prefixes is None and column.name not in chain_of]
+    most = {name: max(_MOST_VALUES, len(codes.number) / _RECURRING) for name, codes in sample.items()}
+    few = [column for column in plain if column.distinct <= most.get(column.name, _MOST_VALUES)]
+    flat = [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
     first = matched or structured or flat
-    if ends := _two_ends(first):
+    ends = next(((one, other) for one, other in combinations(first, 2) if one.same_hierarchy(other)), None)
+    if ends is not None:
         return _share(_name(list(ends) if first is flat else first))
     order = [column.name for column in columns]
     suggestions = [*matched, *structured, *flat][:_MOST_ATTRIBUTES]
@@ -123,7 +130,8 @@ def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Sugg
         for finer in matches
         if match.lookup is finer.lookup
         and match.leaf in finer.levels[:-1]
-        and _nest(sample, finer.column, match.column)
+        and {finer.column, match.column} <= sample.keys()
+        and determines(sample[finer.column], sample[match.column])
     }
     finest = [match for match in matches if match.column not in coarser]
     by_leaf: dict[tuple[str, str], list[Match]] = {}
@@ -137,48 +145,18 @@ def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Sugg
     return [Suggestion(match.column, match.column, match=match) for match in kept]
 
 
-def _nest(sample: Mapping[str, Codes], finer: str, coarser: str) -> bool:
-    return finer in sample and coarser in sample and determines(sample[finer], sample[coarser])
-
-
-def _structured(rest: Sequence[Column], chains: Mapping[str, tuple[str, ...]]) -> list[Suggestion]:
-    return [
-        Suggestion(column.name, column.name, prefixes=column.prefixes, chain=chains.get(column.name, ()))
-        for column in rest
-        if column.prefixes is not None or column.name in chains
-    ]
-
-
-def _flat(rest: Sequence[Column], sample: Mapping[str, Codes]) -> list[Suggestion]:
-    """Take the columns with few or recurring values."""
-    most = {name: max(_MOST_VALUES, len(codes.number) / _RECURRING) for name, codes in sample.items()}
-    few = [column for column in rest if column.distinct <= most.get(column.name, _MOST_VALUES)]
-    return [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
-
-
-def _two_ends(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, Suggestion] | None:
-    """Return two attributes with codes of one kind, if there are any."""
-    return next(((one, other) for one, other in combinations(suggestions, 2) if one.same_hierarchy(other)), None)
-
-
 def _name(suggestions: list[Suggestion]) -> list[Suggestion]:
     """Call two ends of one kind origin and destination, and keep the other names apart."""
     if len(suggestions) == 2 and suggestions[0].same_hierarchy(suggestions[1]):
         first, second = (words(suggestion.column) for suggestion in suggestions)
         swapped = bool(first & _DESTINATION or second & _ORIGIN) and not first & _ORIGIN
         names = ("destination", "origin") if swapped else ("origin", "destination")
-        return sorted(
-            (replace(suggestion, name=name) for suggestion, name in zip(suggestions, names, strict=True)),
-            key=_origin_first,
-        )
+        ends = [replace(suggestion, name=name) for suggestion, name in zip(suggestions, names, strict=True)]
+        return ends[::-1] if swapped else ends
     sound: list[str] = []
     for suggestion in suggestions:
         sound.append(sound_name(suggestion.name, sound))
     return [replace(suggestion, name=name) for suggestion, name in zip(suggestions, sound, strict=True)]
-
-
-def _origin_first(suggestion: Suggestion) -> bool:
-    return suggestion.name != "origin"
 
 
 def _share(suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
@@ -295,11 +273,16 @@ def find_names(columns: Sequence[Column], sample: Mapping[str, Codes], matches: 
     names: dict[str, str] = {}
     listed = sorted((column for column in columns if column.name in sample), key=lambda one: _unlike_codes(one, leaf))
     for code, other in combinations(listed, 2):
-        if code.name in names or other.name in names or not _names_one_to_one(sample[code.name], sample[other.name]):
+        codes, mine, theirs = sample[code.name], leaf.get(code.name), leaf.get(other.name)
+        if code.name in names or other.name in names or not _one_to_one(codes, sample[other.name]):
             continue
-        if _is_one_kind(code, other, leaf):
+        if mine and theirs and mine.place == theirs.place:  # two ends hold the same codes
             continue
-        if _is_no_accident(sample[code.name]) or _is_in_one_lookup(leaf.get(code.name), leaf.get(other.name)):
+        if pc.any(pc.is_in(other.values, value_set=code.values)).as_py():
+            continue
+        # Unrelated columns would hardly go together so: each row of a value after the first is one more chance.
+        no_accident = (len(codes.number) - codes.distinct) * math.log2(codes.distinct) >= _CERTAIN
+        if no_accident or (mine and theirs and _one_to_one_in_lookup(mine, theirs)):
             names[other.name] = code.name
     return names
 
@@ -311,27 +294,9 @@ def _unlike_codes(column: Column, leaf: Mapping[str, Match]) -> tuple[bool, bool
     return column.name not in leaf, bool(words(column.name) & NAMING), uneven, pc.mean(lengths).as_py()
 
 
-def _names_one_to_one(one: Codes, other: Codes) -> bool:
-    return one.distinct == other.distinct and determines(one, other)
-
-
-def _is_one_kind(one: Column, other: Column, leaf: Mapping[str, Match]) -> bool:
-    """Whether both hold the same codes, as two ends do."""
-    if one.name in leaf and other.name in leaf and leaf[one.name].place == leaf[other.name].place:
-        return True
-    return bool(pc.any(pc.is_in(other.values, value_set=one.values)).as_py())
-
-
-def _is_no_accident(codes: Codes) -> bool:
-    """Whether unrelated columns would hardly go together so: each row of a value after the first is one more chance."""
-    return (len(codes.number) - codes.distinct) * math.log2(codes.distinct) >= _CERTAIN
-
-
-def _is_in_one_lookup(one: Match | None, other: Match | None) -> bool:
-    """Whether two columns are of one lookup, where they are one to one as well."""
-    if one is None or other is None or one.lookup is not other.lookup:
-        return False
-    return _names_one_to_one(one.lookup.codes[one.leaf], one.lookup.codes[other.leaf])
+def _one_to_one_in_lookup(one: Match, other: Match) -> bool:
+    codes = one.lookup.codes
+    return one.lookup is other.lookup and _one_to_one(codes[one.leaf], codes[other.leaf])
 
 
 # Columns that could tell who is protected: how often their values repeat, and which differ in spelling only.
@@ -405,31 +370,26 @@ class Identifier:
 
 def find_identifiers(table: pa.Table, columns: Sequence[Column], used: Collection[str]) -> tuple[Identifier, ...]:
     """Return the columns that look like ids, and others with very many values, that are not used otherwise."""
-    return tuple(
-        _identifier(table.column(column.name), column) for column in columns if _could_be(column, table.num_rows, used)
-    )
-
-
-def _could_be(column: Column, rows: int, used: Collection[str]) -> bool:
-    if column.values is None or column.name in used:
-        return False
-    return column.kind == "id" or (column.kind == "code" and column.distinct >= max(_MANY, _OFTEN * rows))
-
-
-def _identifier(rows: pa.ChunkedArray, column: Column) -> Identifier:
-    assert column.values is not None
-    often = pc.value_counts(pc.drop_null(rows)).field("counts")
-    clean = _needed(column.values)
-    return Identifier(
-        column=column.name,
-        ids=column.distinct,
-        repeated=int(pc.sum(pc.greater(often, 1)).as_py() or 0),
-        most=int(pc.max(often).as_py() or 0),
-        named=column.kind == "id",
-        clean=clean,
-        spellings=_alike(column.values, cleaned(column.values, clean)),
-        zeros=_alike(column.values, without_zeros(column.values)),
-    )
+    identifiers = []
+    for column in columns:
+        has_many = column.kind == "code" and column.distinct >= max(_MANY, _OFTEN * table.num_rows)
+        if column.values is None or column.name in used or not (column.kind == "id" or has_many):
+            continue
+        often = pc.value_counts(pc.drop_null(table.column(column.name))).field("counts")
+        clean = _needed(column.values)
+        identifiers.append(
+            Identifier(
+                column=column.name,
+                ids=column.distinct,
+                repeated=int(pc.sum(pc.greater(often, 1)).as_py() or 0),
+                most=int(pc.max(often).as_py() or 0),
+                named=column.kind == "id",
+                clean=clean,
+                spellings=_alike(column.values, cleaned(column.values, clean)),
+                zeros=_alike(column.values, without_zeros(column.values)),
+            )
+        )
+    return tuple(identifiers)
 
 
 def _needed(values: pa.Array) -> tuple[IdClean, ...]:
@@ -480,20 +440,13 @@ def match_codes(source: Source, trees: Mapping[str, Hierarchy], columns: Mapping
         for name in trees:
             for pair in pc.value_counts(as_text(batch.rows.column(columns[name]), columns[name])).to_pylist():
                 often[name][pair["values"]] = often[name].get(pair["values"], 0) + pair["counts"]
-    return [_matched_columns(name, columns[name], trees[name], often[name]) for name in trees]
-
-
-def _matched_columns(name: str, column: str, tree: Hierarchy, often: Mapping[str | None, int]) -> Matched:
-    codes = list(often)
-    found = tree.encode(pa.array(codes, pa.string())) >= 0
-    known = [code for code, there in zip(codes, found.tolist(), strict=True) if there]
-    others = sorted(set(codes) - set(known), key=lambda code: (-often[code], code or ""))
-    return Matched(
-        name,
-        column,
-        sum(often.values()),
-        sum(often[code] for code in known),
-        len(codes),
-        len(known),
-        tuple((code, often[code]) for code in others[:SHOWN]),
-    )
+    matched = []
+    for name, tree in trees.items():
+        rows = often[name]
+        found = tree.encode(pa.array(list(rows), pa.string())) >= 0
+        known = {code for code, there in zip(rows, found.tolist(), strict=True) if there}
+        others = sorted(rows.keys() - known, key=lambda code: (-rows[code], code or ""))
+        unknown = tuple((code, rows[code]) for code in others[:SHOWN])
+        known_rows = sum(rows[code] for code in known)
+        matched.append(Matched(name, columns[name], sum(rows.values()), known_rows, len(rows), len(known), unknown))
+    return matched
