@@ -56,14 +56,11 @@ def parse_blocks(
         try:
             table = arrow_csv.read_csv(pa.BufferReader(block), whole, parse_options, convert_options)
         except pa.ArrowInvalid as problem:
-            raise pa.ArrowInvalid(_counted(str(problem), before)) from None
+            # The message counts rows from the beginning of the file.
+            counted = re.sub(r"Row #(\d+)", lambda row: f"Row #{before + int(row[1])}", str(problem), count=1)  # noqa: B023
+            raise pa.ArrowInvalid(counted) from None
         before += len(table)
         yield from table.to_batches()
-
-
-def _counted(problem: str, before: int) -> str:
-    """Have a message count rows from the beginning of the file."""
-    return re.sub(r"Row #(\d+)", lambda row: f"Row #{before + int(row[1])}", problem, count=1)
 
 
 def _blocks(stream: Readable, size: int, options: Any, header: bytes) -> Iterator[pa.Buffer]:
@@ -280,10 +277,20 @@ def read_csv(part: ReadRequest) -> Shared:
         assert part.stream is not None
         stream, head = open_text(part.stream, where, source.encoding)
         header = _read_header(head, where, source)
-        _refuse_fixed(columns, header, where, source)
+        missing = next((name for name in columns or () if name not in header.names), None)
+        if missing is not None and len(header.names) == 1 and " " in header.names[0]:
+            raise DataError(
+                f"{where}: there is no column {missing!r}: no {header.delimiter!r} stands between names in the first "
+                f"line. Name another delimiter ({source.option('delimiter')} in the plan file)"
+                + ("" if source.option_prefix else "; fixed-width text is read by its positions: [data.fields]")
+            )
         unvouched = source.header is None
         if unvouched:
-            _refuse_row(columns, header, head, where, source.option_prefix)
+            headers.refuse_look(columns or (), where, source.option_prefix)
+        if unvouched and missing is not None:  # rows are looked at only to say why a column is missing
+            text = head[header.size :].decode("utf-8", "surrogateescape")
+            rows = headers.first_rows(text, header.delimiter, _is_cut(head))
+            headers.refuse_row(header.names, rows, where, source.option_prefix)
         require(columns, header.names, where)
         stream.put_back(head[header.size :])
         parsed = _parsed(stream, header, head[: header.size], columns, skip=source.blank_lines == "skip")
@@ -295,17 +302,6 @@ def read_csv(part: ReadRequest) -> Shared:
         raise wrong_encoding(where, source.encoding) from problem
     except pa.ArrowInvalid as problem:
         raise _explain(str(problem), where, source, header) from None  # Arrow's own message quotes the line
-
-
-def _refuse_fixed(columns: Sequence[str] | None, header: _Header, where: str, source: Source) -> None:
-    """Refuse fixed-width text, of which the first line is one name with blanks in it."""
-    missing = next((name for name in columns or () if name not in header.names), None)
-    if missing is not None and len(header.names) == 1 and " " in header.names[0]:
-        raise DataError(
-            f"{where}: there is no column {missing!r}: no {header.delimiter!r} stands between names in the first line. "
-            f"Name another delimiter ({source.option('delimiter')} in the plan file)"
-            + ("" if source.option_prefix else "; fixed-width text is read by its positions: [data.fields]")
-        )
 
 
 def _read_header(head: bytes, where: str, source: Source) -> _Header:
@@ -324,14 +320,6 @@ def _read_header(head: bytes, where: str, source: Source) -> _Header:
     for name in names:
         name.encode("utf-8")  # a header in another encoding
     return _Header(names, delimiter, size)
-
-
-def _refuse_row(columns: Sequence[str] | None, header: _Header, head: bytes, where: str, prefix: str) -> None:
-    """Refuse names that look like values; rows are looked at only where a column is missing, to say why it is."""
-    headers.refuse_look(columns or (), where, prefix)
-    if any(name not in header.names for name in columns or ()):
-        text = head[header.size :].decode("utf-8", "surrogateescape")
-        headers.refuse_row(header.names, headers.first_rows(text, header.delimiter, _is_cut(head)), where, prefix)
 
 
 def _is_cut(head: bytes) -> bool:

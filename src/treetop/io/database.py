@@ -85,9 +85,14 @@ def _duckdb(part: ReadRequest) -> Iterator[_Database]:
     with _explained(part.where, "cannot be opened"):
         database = duckdb.connect(str(part.path), read_only=True, config=_CLOSED)
     with database:
+
+        def is_one(query: str) -> bool:
+            kinds = [statement.type.name for statement in database.extract_statements(query)]
+            return kinds in (["SELECT"], ["MULTI"])  # the second is what DuckDB calls a pivot
+
         yield _Database(
             lambda query: database.sql(query).to_arrow_reader(_ROWS),
-            partial(_is_one, database),
+            is_one,
             "select table_name from information_schema.tables order by 1",
         )
 
@@ -122,9 +127,14 @@ def _postgresql(part: ReadRequest) -> Iterator[_Database]:
         with _explained(part.where, "cannot be read"):
             # A transaction that has begun to read can then never write again, and all is one transaction.
             cursor.execute("set transaction read only")
+
+        def is_prepared(query: str) -> bool:  # the server refuses to prepare several statements
+            cursor.adbc_prepare(query)
+            return True
+
         yield _Database(
             partial(_run, cursor),
-            partial(_is_prepared, cursor),
+            is_prepared,
             "select table_name::text from information_schema.tables "
             "where table_schema not in ('pg_catalog', 'information_schema') order by 1",
         )
@@ -133,17 +143,6 @@ def _postgresql(part: ReadRequest) -> Iterator[_Database]:
 def _run(cursor: Any, query: str) -> pa.RecordBatchReader:
     cursor.execute(query)
     return cursor.fetch_record_batch()
-
-
-def _is_prepared(cursor: Any, query: str) -> bool:
-    """The server refuses to prepare several statements."""
-    cursor.adbc_prepare(query)
-    return True
-
-
-def _is_one(database: Any, query: str) -> bool:
-    kinds = [statement.type.name for statement in database.extract_statements(query)]
-    return kinds in (["SELECT"], ["MULTI"])  # the second is what DuckDB calls a pivot
 
 
 def _is_one_of_sqlite(query: str) -> bool:

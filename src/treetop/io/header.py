@@ -52,7 +52,10 @@ def remedy(prefix: str = "") -> str:
 
 def refuse_row(names: Sequence[str], rows: Iterable[Sequence[str]], where: str, prefix: str = "") -> None:
     """Refuse names that look like a row of data, by some of the rows below."""
-    for number, (name, values) in enumerate(zip(names, _transposed(rows, len(names)), strict=True), start=1):
+    whole = [row for row in rows if len(row) == len(names)]
+    for number, name in enumerate(names, start=1):
+        column = (row[number - 1].strip() for row in whole)
+        values = [value for value in column if value and value.lower() not in MISSING]
         if why := _why(name, values):
             raise DataError(f"{where}: {_ROW}: field {number} {why}. {remedy(prefix)}")
 
@@ -105,13 +108,6 @@ def first_rows(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
     except csv.Error:
         pass
     return rows[:-1] if is_cut else rows
-
-
-def _transposed(rows: Iterable[Sequence[str]], width: int) -> list[list[str]]:
-    """Return the values of each column, without those that only say that there is none."""
-    whole = [row for row in rows if len(row) == width]
-    columns = ([row[column].strip() for row in whole] for column in range(width))
-    return [[value for value in column if value and value.lower() not in MISSING] for column in columns]
 
 
 def _why(name: str, values: list[str]) -> str:

@@ -154,14 +154,13 @@ def say_kept(values: Values, most: int | None = SAID) -> str:
     >>> say_kept({"state": ["AL", "AK", "AZ", "AR"]}, most=3)
     "state 'AL', 'AK' or one of 2 more"
     """
-    return " and ".join(f"{name} {_either(codes, most)}" for name, codes in values.items())
 
+    def either(codes: Sequence[str]) -> str:
+        if most is None or len(codes) <= most:
+            return " or ".join(map(repr, codes))
+        return f"{', '.join(map(repr, codes[: most - 1]))} or one of {len(codes) - most + 1:,} more"
 
-def _either(values: Sequence[str], most: int | None) -> str:
-    if most is None or len(values) <= most:
-        return " or ".join(map(repr, values))
-    shown = most - 1
-    return f"{', '.join(map(repr, values[:shown]))} or one of {len(values) - shown:,} more"
+    return " and ".join(f"{name} {either(codes)}" for name, codes in values.items())
 
 
 def say_listed(values: Sequence[object], most: int = SAID) -> str:

@@ -32,25 +32,26 @@ def same_table(table: Any, other: Any) -> str | None:
         return "the same object"
     here, there = as_source(table), as_source(other)
     if here is None or there is None:
-        return _same_content(table, other) if here is None and there is None else None
-    if _other_query(here, there):
+        tables = isinstance(table, pa.Table) and isinstance(other, pa.Table)
+        return "the same rows in memory" if tables and table.equals(other) else None
+    # Without a query, the only table of a database is read.
+    ours, theirs = (" ".join((source.query or "").split()).rstrip("; ").lower() for source in (here, there))
+    if ours and theirs and ours != theirs:
         return None
     if _server(here) or _server(there):
         return f"the same query to {there}" if _server(here) == _server(there) else None
     if reads_once(here.location) and here.location == there.location:
         return f"both are {there}"
-    return _same_file(_files(here), _files(there))
-
-
-def _same_content(table: Any, other: Any) -> str | None:
-    alike = isinstance(table, pa.Table) and isinstance(other, pa.Table) and table.equals(other)
-    return "the same rows in memory" if alike else None
-
-
-def _other_query(here: Source, there: Source) -> bool:
-    """Whether both have a query, and not the same; without one, the only table of a database is read."""
-    ours, theirs = (" ".join((source.query or "").split()).rstrip("; ").lower() for source in (here, there))
-    return bool(ours and theirs and ours != theirs)
+    for file in _files(here):
+        for private in _files(there):
+            if file == private:
+                return f"the file {private}"
+            if file.is_file() and private.is_file():
+                if file.samefile(private):
+                    return f"{file} is another name of {private}"
+                if _same_bytes(file, private):
+                    return f"{file} has the content of {private}"
+    return None
 
 
 def _server(source: Source) -> str | None:
@@ -80,19 +81,6 @@ def _redirected() -> list[Path]:
         return [resolved(f"/dev/fd/{number}")] if stat.S_ISREG(os.fstat(number).st_mode) else []
     except (OSError, ValueError, AttributeError):  # closed, or replaced by an object without a descriptor
         return []
-
-
-def _same_file(ours: list[Path], theirs: list[Path]) -> str | None:
-    for file in ours:
-        for private in theirs:
-            if file == private:
-                return f"the file {private}"
-            if file.is_file() and private.is_file():
-                if file.samefile(private):
-                    return f"{file} is another name of {private}"
-                if _same_bytes(file, private):
-                    return f"{file} has the content of {private}"
-    return None
 
 
 def _same_bytes(one: Path, other: Path) -> bool:

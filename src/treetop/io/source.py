@@ -126,10 +126,17 @@ def as_positions(fields: Mapping[str, Any]) -> Positions:
     """
     if not fields:
         raise DataError("fields: none is given; name each field with its positions, such as home = [8, 13]")
+
+    def meet(piece: Piece, other: Piece) -> bool:
+        return piece[0] <= other[1] and other[0] <= piece[1]
+
+    def inside(piece: Piece, other: Piece) -> bool:
+        return other[0] <= piece[0] and piece[1] <= other[1]
+
     pieces = {str(name): _pieces(str(name), given) for name, given in fields.items()}
     for name, positions in pieces.items():
         for piece, other in combinations(positions, 2):
-            if _meet(piece, other):
+            if meet(piece, other):
                 raise DataError(f"field {name!r} takes characters twice: {say((piece, other))} overlap")
     for (name, positions), (other_name, others) in combinations(pieces.items(), 2):
         if positions == others:
@@ -138,7 +145,7 @@ def as_positions(fields: Mapping[str, Any]) -> Positions:
             )
         for piece in positions:
             for other in others:
-                if _meet(piece, other) and not (_inside(piece, other) or _inside(other, piece)):
+                if meet(piece, other) and not (inside(piece, other) or inside(other, piece)):
                     raise DataError(
                         f"fields {name!r} at {say((piece,))} and {other_name!r} at {say((other,))} overlap: check the "
                         "positions against the description of the file"
@@ -180,31 +187,20 @@ def _pieces(name: str, given: Any) -> tuple[Piece, ...]:
         given = [given, given]
     if not _is_list(given) or not given:
         raise DataError(f"field {name!r} is {given!r}: {_EXPECTED}")
-    listed = [given] if all(is_whole(piece) for piece in given) else given
-    return tuple(_piece(name, piece) for piece in listed)
-
-
-def _piece(name: str, given: Any) -> Piece:
-    if not _is_list(given) or len(given) != 2 or not all(is_whole(number) for number in given):
-        raise DataError(f"field {name!r} has {given!r}: {_EXPECTED}")
-    first, last = given
-    if not 1 <= first <= last <= _LONGEST:
-        raise DataError(
-            f"field {name!r} goes from character {first} to {last}: count from 1, and give the first before the last"
-        )
-    return first, last
+    pieces = [given] if all(is_whole(piece) for piece in given) else given
+    for piece in pieces:
+        if not _is_list(piece) or len(piece) != 2 or not all(is_whole(number) for number in piece):
+            raise DataError(f"field {name!r} has {piece!r}: {_EXPECTED}")
+        if not 1 <= piece[0] <= piece[1] <= _LONGEST:
+            raise DataError(
+                f"field {name!r} goes from character {piece[0]} to {piece[1]}: count from 1, and give the first before "
+                "the last"
+            )
+    return tuple((first, last) for first, last in pieces)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _meet(piece: Piece, other: Piece) -> bool:
-    return piece[0] <= other[1] and other[0] <= piece[1]
-
-
-def _inside(piece: Piece, other: Piece) -> bool:
-    return other[0] <= piece[0] and piece[1] <= other[1]
 
 
 # Preparing columns of text before they are read as codes: what stewards would otherwise do by a script.
@@ -251,7 +247,12 @@ class Prepare:
             if type(width) is not int or not 0 < width <= _WIDEST:
                 raise DataError(f"pad: {column!r} has the width {width!r}: give a whole number from 1 to {_WIDEST}")
         for column, edges in self.bands.items():
-            _check_edges(column, edges)
+            whole = isinstance(edges, list | tuple) and all(type(edge) is int for edge in edges)
+            if not whole or not edges or any(low >= high for low, high in pairwise(edges)):
+                raise DataError(
+                    f"bands: those of {column!r} begin at {edges!r}: give rising whole numbers, as in {column} = "
+                    "[0, 15, 65]"
+                )
             if column in self.pad:
                 raise DataError(f"{column!r} is padded and put into bands: keep one of them")
 
@@ -266,15 +267,15 @@ class Prepare:
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with their columns prepared."""
-        columns = [self._column(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
+        columns = []
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            if not self._changes(name, column.type):
+                columns.append(column)
+            elif pa.types.is_dictionary(column.type):
+                columns.append(self._text(name, as_text(column.dictionary, name)).take(column.indices))
+            else:
+                columns.append(self._text(name, as_text(column, name)))
         return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
-
-    def _column(self, name: str, column: Any) -> Any:
-        if not self._changes(name, column.type):
-            return column
-        if pa.types.is_dictionary(column.type):
-            return self._text(name, as_text(column.dictionary, name)).take(column.indices)
-        return self._text(name, as_text(column, name))
 
     def _changes(self, name: str, kind: pa.DataType) -> bool:
         text = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -290,8 +291,10 @@ class Prepare:
             text = pc.if_else(pc.is_in(text, pa.array(self.missing, pa.string())), pa.scalar(None, pa.string()), text)
         if name in self.thousands:
             text = _without_thousands(text, self.thousands[name])
-        if name in self.replace:
-            text = _replaced(text, self.replace[name])
+        if name in self.replace:  # each text once
+            codes = self.replace[name]
+            position = pc.index_in(text, pa.array(list(codes), pa.string()))
+            text = pc.coalesce(pa.array(list(codes.values()), pa.string()).take(position), text)
         if name in self.pad:
             text = pc.utf8_lpad(text, width=self.pad[name], padding="0")
         return _banded(text, self.bands[name]) if name in self.bands else text
@@ -328,14 +331,6 @@ def bands_of(edges: Sequence[int]) -> list[str]:
     return [*closed, f"{edges[-1]}+"]
 
 
-def _check_edges(column: str, edges: Any) -> None:
-    whole = isinstance(edges, list | tuple) and all(type(edge) is int for edge in edges)
-    if not whole or not edges or any(low >= high for low, high in pairwise(edges)):
-        raise DataError(
-            f"bands: those of {column!r} begin at {edges!r}: give rising whole numbers, as in {column} = [0, 15, 65]"
-        )
-
-
 def _without_thousands(text: Any, mark: str) -> Any:
     """Return numbers without their separators, which stand before every three digits; a fraction of zeros goes too.
 
@@ -354,13 +349,6 @@ def _without_thousands(text: Any, mark: str) -> Any:
     else:
         left = text
     return pc.if_else(pc.match_substring_regex(text, written), pc.replace_substring(bare, mark, ""), left)
-
-
-def _replaced(text: Any, codes: Mapping[str, str]) -> Any:
-    """Return texts with some replaced, each once."""
-    position = pc.index_in(text, pa.array(list(codes), pa.string()))
-    others = pa.array(list(codes.values()), pa.string()).take(position)
-    return pc.coalesce(others, text)
 
 
 def _banded(text: Any, edges: Sequence[int]) -> Any:
@@ -451,25 +439,31 @@ class Source:
         for name in ("keep", "drop"):
             if (values := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_kept(values, name))
-        refuse_both(self.keep, self.drop)
+        for column, kept in (self.keep or {}).items():
+            if both := [value for value in kept if value in (self.drop or {}).get(column, ())]:
+                raise DataError(
+                    f"keep and drop both list the value {both[0]!r} of {column!r}: leave it out of one of them"
+                )
         if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
             raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
-        self._check_header()
+        if self.names is not None:
+            object.__setattr__(self, "names", as_names(self.names))
+            if self.header is not False:
+                raise DataError("names are for a table without a line of names: say header = false as well")
+        if self.fields is not None and self.header is not None:
+            raise DataError("fixed-width text has no header line: its fields have their names already")
         if self.blank_lines not in get_args(BlankLines):
             raise DataError(f'blank_lines is {self.blank_lines!r}: choose "record" or "skip"')
-        if self.encoding is not None and not _is_encoding(self.encoding):
-            raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
+        if self.encoding is not None:
+            try:
+                is_text = codecs.lookup(self.encoding)._is_text_encoding
+            except (LookupError, ValueError):
+                is_text = False
+            if not is_text:
+                raise DataError(f'{self.encoding!r} is not an encoding: name one, such as "utf-8" or "latin-1"')
         if self.scheme is not None and not any(self.scheme in known.schemes for known in FORMATS.values()):
             *urls, last = ["a file", *(known.url for known in FORMATS.values() if known.url)]
             raise DataError(f"{self}: cannot read from {self.scheme}://; give {', '.join(urls)}, or {last}")
-
-    def _check_header(self) -> None:
-        if self.names is not None:
-            object.__setattr__(self, "names", as_names(self.names))
-        if self.names is not None and self.header is not False:
-            raise DataError("names are for a table without a line of names: say header = false as well")
-        if self.fields is not None and self.header is not None:
-            raise DataError("fixed-width text has no header line: its fields have their names already")
 
     def __repr__(self) -> str:
         return f"Source({str(self)!r})"
@@ -578,20 +572,16 @@ def format_of(head: bytes, source: Source, only_text: bool = False) -> SourceFor
 
 def claimed_format(path: Path) -> SourceFormat | None:
     """Return the format that the name of a file claims, if it is one that is no text."""
-    return next(
-        (known for known in FORMATS.values() if path.suffix.lower() in known.endings and not known.is_text), None
-    )
+    named = (known for known in FORMATS.values() if path.suffix.lower() in known.endings and not known.is_text)
+    return next(named, None)
 
 
 def as_source(table: Any) -> Source | None:
     """Return a path or a list of paths as a source, and None for an object that holds its rows itself."""
     if isinstance(table, Source):
         return table
-    if isinstance(table, str | Path):
-        return Source(table)
-    if isinstance(table, list | tuple) and all(isinstance(path, str | Path) for path in table):
-        return Source(table)
-    return None
+    listed = isinstance(table, list | tuple) and all(isinstance(path, str | Path) for path in table)
+    return Source(table) if listed or isinstance(table, str | Path) else None
 
 
 def as_public(table: Any) -> Any:
@@ -638,14 +628,6 @@ def as_kept(keep: Mapping[str, Any], what: str = "keep") -> Mapping[str, tuple[s
     return FrozenMap(kept) if kept else None
 
 
-def refuse_both(keep: Mapping[str, Any] | None, drop: Mapping[str, Any] | None) -> None:
-    """Refuse a value that is kept and dropped."""
-    for column, values in (keep or {}).items():
-        both = [value for value in values if value in (drop or {}).get(column, ())]
-        if both:
-            raise DataError(f"keep and drop both list the value {both[0]!r} of {column!r}: leave it out of one of them")
-
-
 def leaves_out(source: Source) -> str | None:
     """Describe the records that the format of a table may leave out; a file is recognised by its first bytes."""
     try:
@@ -688,13 +670,6 @@ def without_password(url: str) -> str:
     return re.sub(r"(?i)(password|passphrase|pwd)=.*", r"\1=***", url, flags=re.DOTALL)
 
 
-def _is_encoding(name: str) -> bool:
-    try:
-        return codecs.lookup(name)._is_text_encoding
-    except (LookupError, ValueError):
-        return False
-
-
 def selected(
     keep: Mapping[str, Any] | None,
     query: str | None,
@@ -717,8 +692,4 @@ def selected(
         return f"rows with certain values of {', '.join(drop)} are dropped"
     if query is not None:
         return "a query may leave rows out"
-    if format_may is not None:
-        return format_may
-    if blank_lines == "skip":
-        return "blank lines are skipped"
-    return None
+    return format_may or ("blank lines are skipped" if blank_lines == "skip" else None)

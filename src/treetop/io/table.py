@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,8 +131,20 @@ def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bo
     asked = (*(source.keep or ()), *(source.drop or ()))
     wanted = None if columns is None else list(dict.fromkeys([*columns, *asked]))
     read = _all_batches(source, wanted, dictionaries) if piece is None else _of_piece(piece, wanted, dictionaries)
-    prepared = _prepared(read, source, wanted)
-    yield from _only_kept(prepared, source, columns) if asked else prepared
+    for batch in read:
+        rows = batch.rows
+        if source.prepare:
+            if wanted is None:
+                require(source.prepare.named, rows.schema.names, batch.where)
+            rows = source.prepare.rows(rows)
+        if not asked:
+            yield replace(batch, rows=rows)
+            continue
+        require(asked, rows.schema.names, batch.where)
+        mask = is_kept(rows, source.keep, source.drop)
+        numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        rows = rows if len(numbers) == len(rows) else rows.filter(mask)
+        yield replace(batch, rows=rows if columns is None else rows.select(list(columns)), numbers=numbers)
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -153,9 +165,8 @@ def warn_of_none(table: Table) -> None:
     """Tell the steward that a table has no rows, and nobody else: that is as private as how many there are."""
     source = as_source(table)
     keep, drop = (None, None) if source is None else (source.keep, source.drop)
-    with_values = ("" if keep is None else f" with {say_kept(keep)}") + (
-        "" if drop is None else f" without {say_kept(drop)}"
-    )
+    with_values = "" if keep is None else f" with {say_kept(keep)}"
+    with_values += "" if drop is None else f" without {say_kept(drop)}"
     check = "the spelling of the values" if with_values else "that it is the table that is meant"
     where = source or "the table"
     _LOG.warning("%s: there are no rows%s, so every true count is 0: check %s", where, with_values, check)
@@ -166,7 +177,10 @@ def _all_batches(source: Source, columns: Sequence[str] | None, dictionaries: bo
     if source.scheme is not None:
         yield from _numbered(_read(next(source.formats()), part), part.where)
     elif source.location == "-":
-        yield from _numbered(_from_standard_input(part), part.where)
+        given = sys.stdin.buffer
+        stream = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)  # type: ignore[type-var]
+        with _explained(part.where):
+            yield from _numbered(_read(next(source.formats()), replace(part, stream=stream)), part.where)
     else:
         files = source.files()
         for number, path in enumerate(files):
@@ -185,28 +199,6 @@ def _of_piece(piece: Piece, columns: Sequence[str] | None, dictionaries: bool) -
         for batch in parts:
             yield replace(batch, first=batch.first + piece.first)
     piece.refuse_change()
-
-
-def _prepared(read: Iterator[RowBatch], source: Source, columns: Sequence[str] | None) -> Iterator[RowBatch]:
-    """Yield the rows with their columns as the source says that they are meant."""
-    if not source.prepare:
-        yield from read
-        return
-    for batch in read:
-        if columns is None:
-            require(source.prepare.named, batch.rows.schema.names, batch.where)
-        yield replace(batch, rows=source.prepare.rows(batch.rows))
-
-
-def _only_kept(parts: Iterable[RowBatch], source: Source, columns: Sequence[str] | None) -> Iterator[RowBatch]:
-    asked = [*(source.keep or ()), *(source.drop or ())]
-    for batch in parts:
-        require(asked, batch.rows.schema.names, batch.where)
-        mask = is_kept(batch.rows, source.keep, source.drop)
-        numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        rows = batch.rows if len(numbers) == len(batch.rows) else batch.rows.filter(mask)
-        rows = rows if columns is None else rows.select(list(columns))
-        yield replace(batch, rows=rows, numbers=numbers)
 
 
 def _numbered(parts: Shared, where: str) -> _Batches:
@@ -238,13 +230,6 @@ def _from_memory(table: Any, columns: Sequence[str] | None) -> Shared:
         if rows is None:  # a table without rows has columns all the same
             rows = pa.RecordBatch.from_pylist([], reader.schema)
             yield rows if columns is None else rows.select(list(columns)), 0.0
-
-
-def _from_standard_input(part: ReadRequest) -> Shared:
-    given = sys.stdin.buffer
-    stream = given if isinstance(given, io.BufferedReader) else io.BufferedReader(given)  # type: ignore[type-var]
-    with _explained(part.where):
-        yield from _read(next(part.source.formats()), replace(part, stream=stream))
 
 
 def _from_file(part: ReadRequest, path: Path) -> _Rows:
