@@ -56,11 +56,8 @@ def typed_conditions(text: str) -> list[str]:
 def _names(spine: Spine) -> dict[str, list[str]]:
     """Return the names that may be asked for, each with its meaning: a level's own name for it with its attribute."""
     names = {attribute: [attribute] for attribute in spine.attributes}
-    levels = [
-        (attribute, level)
-        for attribute, tree in zip(spine.attributes, spine.trees, strict=True)
-        for level in tree.levels
-    ]
+    trees = zip(spine.attributes, spine.trees, strict=True)
+    levels = [(attribute, level) for attribute, tree in trees for level in tree.levels]
     names |= {f"{attribute}.{level}": [f"{attribute}.{level}"] for attribute, level in levels}
     for attribute, level in levels:
         if level not in spine.attributes:

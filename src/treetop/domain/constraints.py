@@ -186,13 +186,8 @@ class PublicFacts:
             stated = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
             finer = (self.at(one) for one in self.bounded if one != depths and is_coarser(depths, one))
             bounds = [*stated, *(boxes.summed(depths, self.possible) for boxes in finer)]
-            table = CellNumbering(self.spine, depths)
-            boxes = (
-                CellBounds.joined(table, [one.possible(self.possible) for one in bounds])
-                if bounds
-                else CellBounds.none(table)
-            )
-            self._at[depths] = boxes
+            possible = [one.possible(self.possible) for one in bounds]
+            self._at[depths] = CellBounds.joined(CellNumbering(self.spine, depths), possible)
         return self._at[depths]
 
     def exact(self, depths: Depths) -> CellBounds | None:
@@ -213,8 +208,7 @@ class PublicFacts:
     @cached_property
     def of_total(self) -> tuple[int, int]:
         """Lower and upper bound of the total."""
-        boxes = self.at((0,) * len(self.spine.trees))
-        lower, upper = boxes.of(np.zeros(1, np.int64))
+        lower, upper = self.at((0,) * len(self.spine.trees)).of(np.zeros(1, np.int64))
         return int(lower[0]), int(upper[0])
 
     def says_something(self, depths: Depths) -> bool:
@@ -265,8 +259,13 @@ class PublicFacts:
             there = fact.boxes.possible(self.possible)
             missing = int(self.possible.number(fact.table, root, one)[0]) - len(there.cells)
             if missing:
+                example = ""
+                if fact.table.number <= MOST_ROWS:  # not too large to look
+                    others = complement(fact.table, there.cells)
+                    others = others[self.possible.allows(fact.table.depths, fact.table.nodes(others))]
+                    example = f", such as {fact.table.words(int(others[0]))}"
                 raise FactError(
-                    f"{fact.words} leaves out {missing:,} of its cells{_first_missing(there, self.possible)}: "
+                    f"{fact.words} leaves out {missing:,} of its cells{example}: "
                     "list all that are possible, with 0 where there is nobody. For some cells only, state at_least and "
                     "at_most instead; under add-remove, bounds that meet need unchecked = true"
                 )
@@ -277,17 +276,15 @@ class PublicFacts:
             if len(rule.cells) == 0:
                 return "nothing is left that is possible"
         for fact in self.facts:
-            if fact.boxes is not None and (why := _impossible(fact.boxes, self.possible)) is not None:
-                return why
+            if (boxes := fact.boxes) is None:
+                continue
+            there = self.possible.allows(boxes.table.depths, boxes.table.nodes(boxes.cells))
+            if len(wrong := np.flatnonzero(~there & (boxes.lower > 0))):
+                return _examples(boxes, wrong, "would have at least {0:,}, and is impossible")
         for depths in self.bounded:
             boxes = self.at(depths)
             if len(wrong := np.flatnonzero(boxes.lower > boxes.upper)):
-                examples = (
-                    f"{boxes.table.words(int(boxes.cells[one]))} would have at least {boxes.lower[one]:,} and at most "
-                    f"{boxes.upper[one]:,}"
-                    for one in wrong[:_SHOWN]
-                )
-                return "; ".join(examples) + _more(len(wrong))
+                return _examples(boxes, wrong, "would have at least {0:,} and at most {1:,}")
         return None
 
     def describe(self) -> list[dict[str, Any]]:
@@ -295,30 +292,13 @@ class PublicFacts:
         return [fact.describe() for fact in self.facts]
 
 
-def _impossible(boxes: CellBounds, possible: Possible) -> str | None:
-    """Say which cells must have something and cannot."""
-    there = possible.allows(boxes.table.depths, boxes.table.nodes(boxes.cells))
-    wrong = np.flatnonzero(~there & (boxes.lower > 0))
-    if len(wrong) == 0:
-        return None
-    examples = (
-        f"{boxes.table.words(int(boxes.cells[one]))} would have at least {boxes.lower[one]:,}, and is impossible"
+def _examples(boxes: CellBounds, wrong: Ints, words: str) -> str:
+    """Say what is wrong with the first of some cells, by their lower and upper bounds."""
+    examples = [
+        f"{boxes.table.words(int(boxes.cells[one]))} {words.format(int(boxes.lower[one]), int(boxes.upper[one]))}"
         for one in wrong[:_SHOWN]
-    )
-    return "; ".join(examples) + _more(len(wrong))
-
-
-def _first_missing(boxes: CellBounds, possible: Possible) -> str:
-    """Say which possible cell is the first that is not listed, where the table is not too large to look."""
-    if boxes.table.number > MOST_ROWS:
-        return ""
-    others = complement(boxes.table, boxes.cells)
-    others = others[possible.allows(boxes.table.depths, boxes.table.nodes(others))]
-    return f", such as {boxes.table.words(int(others[0]))}"
-
-
-def _more(wrong: int) -> str:
-    return f"; and so on for {wrong - _SHOWN:,} more" if wrong > _SHOWN else ""
+    ]
+    return "; ".join(examples) + (f"; and so on for {len(wrong) - _SHOWN:,} more" if len(wrong) > _SHOWN else "")
 
 
 def _refuse(facts: Sequence[TableFact], why: str) -> None:
@@ -405,25 +385,17 @@ def narrowed(spine: Spine, possible: Possible) -> Spine:
 
 def _narrowed(spine: Spine, level: Level, possible: Possible) -> Level:
     depths = spine.depths(level.index)
-    rules = [(part, rule) for part in level.parts for rule in possible.rules if _limits(rule, part.attribute, depths)]
-    plain = Level(level.index, level.name, level.parts, min(level.nodes, _number(spine, depths, possible)))
+    # The rules that say which children are possible where an attribute is refined to these depths.
+    attributes = [part.attribute for part in level.parts]
+    rules = [rule for one in attributes for rule in possible.rules if rule.depths[one] >= depths[one]]
+    number = int(possible.number(CellNumbering(spine, depths), (0,) * len(depths), np.zeros(1, np.int64))[0])
+    plain = Level(level.index, level.name, level.parts, min(level.nodes, number))
     if not rules:
         return plain
-    ((_, rule), *_) = rules
+    rule = rules[0]
     if level.is_merged:
         raise FactError(
             f"{rule.table.name} says what is possible, and the merged step {level.name!r} cannot leave out the rest: "
             "refine its attributes one after the other"
         )
     return NarrowLevel(plain.index, plain.name, plain.parts, plain.nodes, rule, depths)
-
-
-def _limits(rule: PossibleCells, attribute: int, depths: Depths) -> bool:
-    """Whether a rule says which children are possible where an attribute is refined to these depths."""
-    return rule.depths[attribute] >= depths[attribute]
-
-
-def _number(spine: Spine, depths: Depths, possible: Possible) -> int:
-    """Return how many nodes of a level are possible."""
-    root = (0,) * len(depths)
-    return int(possible.number(CellNumbering(spine, depths), root, np.zeros(1, np.int64))[0])

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop._util.arrays import buffers
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError, HierarchyError
@@ -66,7 +67,14 @@ def read_columns(
 ) -> list[pa.Array]:
     """Read some columns of a table as text."""
     try:
-        rows = tables.read(as_public(_with_options(table, delimiter, encoding)), columns)
+        if delimiter is not None or encoding is not None:
+            source = as_source(table)
+            if source is None or source.scheme is not None:
+                raise HierarchyError(
+                    "a delimiter and an encoding are those of a CSV file, and this is none: leave them out"
+                )
+            table = replace(source, delimiter=delimiter or source.delimiter, encoding=encoding or source.encoding)
+        rows = tables.read(as_public(table), columns)
         return [as_text(rows.column(name), name).combine_chunks() for name in columns]
     except DataError as problem:
         raise HierarchyError(f"hierarchy: {problem}") from problem
@@ -153,15 +161,6 @@ def cut(codes: Iterable[str], widths: Sequence[int]) -> tuple[list[int], list[pa
     return cuts, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts]
 
 
-def _with_options(table: tables.Table, delimiter: str | None, encoding: str | None) -> tables.Table:
-    if delimiter is None and encoding is None:
-        return table
-    source = as_source(table)
-    if source is None or source.scheme is not None:
-        raise HierarchyError("a delimiter and an encoding are those of a CSV file, and this is none: leave them out")
-    return replace(source, delimiter=delimiter or source.delimiter, encoding=encoding or source.encoding)
-
-
 def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
     """Explain why codes of several lengths cannot be cut, and suggest a remedy."""
     longest = lengths[-1]
@@ -209,29 +208,17 @@ def _name(codes: pa.Array, node: int) -> str:
 # Names of codes: what people call the nodes of a hierarchy, from public files.
 
 
-@dataclass(frozen=True, eq=False)
-class Given:
-    """Names as a file has them, one row after the other."""
+def names_of(level: str, codes: pa.StringArray, given: pa.Array, names: pa.Array) -> pa.StringArray:
+    """Return the name of each code of a level, from columns of codes and names as a file has them.
 
-    codes: pa.StringArray
-    names: pa.StringArray
-    """Names of the codes; empty if there are none."""
+    It is null for codes without one; a code with two names is refused.
 
-
-def as_given(names: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
-    """Return names by code as two columns."""
-    return tuple(pa.array(as_strings(part), pa.string()) for part in (names, names.values()))
-
-
-def names_of(level: str, codes: pa.StringArray, given: Given) -> pa.StringArray:
-    """Return the name of each code of a level, null for codes without one; a code with two names is refused.
-
-    >>> names_of("town", pa.array(["a", "b"]), Given(pa.array(["b", "b"]), pa.array(["Bath", "Bath"]))).to_pylist()
+    >>> names_of("town", pa.array(["a", "b"]), pa.array(["b", "b"]), pa.array(["Bath", "Bath"])).to_pylist()
     [None, 'Bath']
     """
-    trimmed = pc.utf8_trim_whitespace(given.names)
+    trimmed = pc.utf8_trim_whitespace(names)
     called = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
-    node = pc.index_in(given.codes, value_set=codes, skip_nulls=True)
+    node = pc.index_in(given, value_set=codes, skip_nulls=True)
     used = pc.and_(pc.is_valid(node), pc.is_valid(called))
     at, called = node.filter(used).to_numpy(zero_copy_only=False).astype(np.int64), called.filter(used)
     first = np.full(len(codes), -1, np.int64)
@@ -355,7 +342,11 @@ class Hierarchy:
         >>> tree.names["sex"].to_pylist()
         ['women', 'men']
         """
-        return self.with_names({level: as_given(listed) for level, listed in names.items()})
+        columns = {}
+        for level, listed in names.items():
+            codes, called = as_strings(listed), as_strings(listed.values())
+            columns[level] = (pa.array(codes, pa.string()), pa.array(called, pa.string()))
+        return self.with_names(columns)
 
     def with_names(self, given: Mapping[str, tuple[pa.Array | None, pa.Array]]) -> Hierarchy:
         """Return the same tree with names from pairs of columns (code, name) by level."""
@@ -365,19 +356,16 @@ class Hierarchy:
         for depth, level in enumerate(self.levels):
             own = given.get(level)
             if own is not None and own[0] is not None:
-                found[level] = names_of(level, self.codes[depth], Given(own[0], own[1]))
+                found[level] = names_of(level, self.codes[depth], own[0], own[1])
             if depth and level in found and self.levels[depth - 1] in found:
-                found[level] = self._carried(found, depth)
+                # A code that was carried down is called as it is above.
+                above = pa.array(self.ancestors(depth - 1, depth))
+                same = pc.equal(self.codes[depth], self.codes[depth - 1].take(above))
+                names_above = found[self.levels[depth - 1]].take(above)
+                found[level] = pc.coalesce(found[level], pc.if_else(same, names_above, pa.scalar(None, pa.string())))
         for level in given:
             self.depth(level)
         return replace(self, names=FrozenMap({level: found[level] for level in self.levels if level in found}))
-
-    def _carried(self, names: Mapping[str, pa.StringArray], depth: int) -> pa.StringArray:
-        """Return names in which a code that was carried down is called as it is above."""
-        own_names, above = names[self.levels[depth]], pa.array(self.ancestors(depth - 1, depth))
-        same = pc.equal(self.codes[depth], self.codes[depth - 1].take(above))
-        carried = pc.if_else(same, names[self.levels[depth - 1]].take(above), pa.scalar(None, pa.string()))
-        return pc.coalesce(own_names, carried)
 
     def with_leaf(self, code: str) -> Hierarchy:
         """Return the tree with one leaf more, under a branch of its own with the same code at every level.
@@ -415,7 +403,8 @@ class Hierarchy:
         digest = hashlib.sha256(repr(self.levels).encode())
         for codes, first in zip(self.codes, self.first, strict=True):
             digest.update(pc.binary_length(codes).to_numpy().astype("<i4").tobytes())
-            digest.update(_letters(codes))
+            start, letters = buffers(codes)
+            digest.update(letters[start[0] : start[-1]].data)
             digest.update(first.astype("<i8").tobytes())
         return digest.hexdigest()
 
@@ -508,21 +497,21 @@ def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
         pairs, row, node = np.unique(node * len(distinct) + rank, return_index=True, return_inverse=True)
         parent, code = np.divmod(pairs, len(distinct))
         if len(pairs) > len(distinct):
-            _refuse_two_parents(names, depth, distinct, parent, code, codes)
+            twice = int(np.flatnonzero(np.bincount(code) > 1)[0])
+            parents = [codes[-1][int(node)].as_py() for node in parent[code == twice][:2]]
+            raise HierarchyError(
+                f"code {distinct[twice].as_py()!r} of level {names[depth]!r} has two parents, {parents[0]!r} and "
+                f"{parents[1]!r}: correct the table, or use codes that are unique within the level"
+            )
         codes.append(distinct.take(pa.array(code)))
         first.append(np.searchsorted(parent, np.arange(above + 1)).astype(np.int64))
-        listed.append(_places(row))
+        places = None  # by the first row that each node stands in; None where they stand as they are numbered
+        if not (np.diff(row) > 0).all():
+            places = np.empty(len(row), np.int64)
+            places[np.argsort(row)] = np.arange(len(row))
+        listed.append(places)
         above = len(pairs)
     return Hierarchy(names, tuple(codes), tuple(first), listed=tuple(listed))
-
-
-def _places(row: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the place of each node, by the first row that it stands in; None where they stand as they are numbered."""
-    if (np.diff(row) > 0).all():
-        return None
-    places = np.empty(len(row), np.int64)
-    places[np.argsort(row)] = np.arange(len(row))
-    return places
 
 
 def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int64]]:
@@ -539,26 +528,3 @@ def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int6
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return encoded.dictionary.take(pa.array(order)), rank[encoded.indices.to_numpy()]
-
-
-def _letters(codes: pa.StringArray) -> memoryview:
-    """Return the bytes of all codes, one after the other."""
-    _, offsets, letters = codes.buffers()
-    start = np.frombuffer(offsets, np.int32)
-    return memoryview(letters or b"")[start[codes.offset] : start[codes.offset + len(codes)]]
-
-
-def _refuse_two_parents(
-    names: tuple[str, ...],
-    depth: int,
-    distinct: pa.StringArray,
-    parent: NDArray[np.int64],
-    code: NDArray[np.int64],
-    codes: list[pa.StringArray],
-) -> None:
-    twice = int(np.flatnonzero(np.bincount(code) > 1)[0])
-    parents = [codes[-1][int(node)].as_py() for node in parent[code == twice][:2]]
-    raise HierarchyError(
-        f"code {distinct[twice].as_py()!r} of level {names[depth]!r} has two parents, {parents[0]!r} and "
-        f"{parents[1]!r}: correct the table, or use codes that are unique within the level"
-    )

@@ -16,12 +16,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import TIMES, Spine
+from treetop.domain.spine import TIMES, Spine, level_named
 from treetop.domain.spine_level import Level
 from treetop.domain.unit import TOTAL
-from treetop.errors import HierarchyError, PlanError, SpineError
+from treetop.errors import PlanError, SpineError
 
 Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
 """Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
@@ -91,21 +90,21 @@ def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
     if given == "none":
         return ()
     if given == "each":
-        marginals = _each(spine)
+        # Every attribute alone, at all its levels that divide something.
+        steps = (part for level in spine.levels for part in level.parts if part.widest > 1)
+        alone = sorted((part.attribute, part.depth + 1) for part in steps)
+        marginals = [margin_at(spine, depths_alone(len(spine.trees), *own)) for own in alone]
     elif isinstance(given, str) or not isinstance(given, Iterable):
         raise SpineError(f'margins is {given!r}: write "each", "none", or a list such as ["place.state * sex"]')
     else:
         marginals = [_named(spine, name) for name in given]
-        _refuse_repeated(marginals)
+        seen: set[tuple[int, ...]] = set()
+        for margin in marginals:
+            if margin.depths in seen:
+                raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
+            seen.add(margin.depths)
     levels = {spine.depths(level.index) for level in spine.levels}
     return tuple(margin for margin in marginals if margin.depths not in levels)
-
-
-def _each(spine: Spine) -> list[Margin]:
-    """The table of every attribute alone, at all its levels that divide something."""
-    parts = (part for level in spine.levels for part in level.parts)
-    alone = sorted((part.attribute, part.depth) for part in parts if part.widest > 1)
-    return [margin_at(spine, depths_alone(len(spine.trees), attribute, depth + 1)) for attribute, depth in alone]
 
 
 def depths_alone(attributes: int, attribute: int, depth: int) -> tuple[int, ...]:
@@ -133,13 +132,17 @@ def depths_named(spine: Spine, name: object) -> tuple[int, ...]:
     """Return how many levels of every attribute a table of any size has, by its name."""
     if not isinstance(name, str) or not name.strip():
         raise SpineError(f'margins has {name!r}: name a level, such as "place.state", or several, "place.state * sex"')
-    depths = [0] * len(spine.attributes)
-    for one in (part.strip() for part in name.split(TIMES.strip())):
-        attribute, depth = _refined(spine, name, one)
+    trees = dict(zip(spine.attributes, spine.trees, strict=True))
+    depths = dict.fromkeys(trees, 0)
+    for part in name.split(TIMES.strip()):
+        try:
+            attribute, level = level_named(part.strip(), trees)
+        except SpineError as problem:
+            raise SpineError(f"margins: {name!r}: {problem}") from problem
         if depths[attribute]:
             raise SpineError(f"margins: {name!r} has an attribute twice: name its finer level alone")
-        depths[attribute] = depth
-    return tuple(depths)
+        depths[attribute] = trees[attribute].depth(level) + 1
+    return tuple(depths.values())
 
 
 def _named(spine: Spine, name: object) -> Margin:
@@ -150,33 +153,6 @@ def _named(spine: Spine, name: object) -> Margin:
             f"most {MOST_CELLS:,}"
         )
     return margin
-
-
-def _refined(spine: Spine, name: str, one: str) -> tuple[int, int]:
-    """Return an attribute and how many of its levels are refined, by the name of its finest."""
-    names = list(spine.attributes)
-    attribute, _, level = one.partition(".")
-    if attribute not in names:
-        raise SpineError(
-            f"margins: {name!r}: there is no attribute {attribute!r}{nearest(attribute, names)}; the attributes are "
-            f"{', '.join(names)}"
-        )
-    tree = spine.trees[names.index(attribute)]
-    if not level and len(tree.levels) > 1:
-        choices = ", ".join(f"{attribute}.{one}" for one in tree.levels)
-        raise SpineError(f"margins: {name!r}: {attribute} has several levels: name one of {choices}")
-    try:
-        return names.index(attribute), tree.depth(level or tree.levels[0]) + 1
-    except HierarchyError as problem:
-        raise SpineError(f"margins: {name!r}: {problem}") from problem
-
-
-def _refuse_repeated(marginals: Sequence[Margin]) -> None:
-    seen: set[tuple[int, ...]] = set()
-    for margin in marginals:
-        if margin.depths in seen:
-            raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
-        seen.add(margin.depths)
 
 
 def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
@@ -198,7 +174,10 @@ def exact_tables(
     alone = [depths_alone(len(deepest), attribute, depth) for attribute, depth in enumerate(deepest)]
     kept: list[tuple[int, ...]] = []
     for table in sorted(tables, key=lambda depths: np.count_nonzero(depths) > 1):
-        in_chains = all(_is_chain(_decided(stage, [*kept, table])) for stage in stages)
+        in_chains = True  # of any two, one tells apart all that the other does
+        for stage in stages:
+            ordered = sorted(set(_decided(stage, [*kept, table])), key=sum)
+            in_chains &= all(is_within(coarse, fine) for coarse, fine in pairwise(ordered))
         if in_chains and fit_to(table, [*alone, *kept]) is not None:
             kept.append(table)
     return tuple(table in kept for table in tables)
@@ -278,9 +257,3 @@ def _decided(stage: Stage, tables: Sequence[tuple[int, ...]]) -> list[tuple[int,
     """Return the parts of tables that a stage decides: those that tell its attribute apart as far as it goes."""
     there = (table for table in tables if table[stage.attribute] >= stage.depths[stage.attribute])
     return [tuple(map(min, table, stage.depths)) for table in there]
-
-
-def _is_chain(tables: Sequence[tuple[int, ...]]) -> bool:
-    """Whether of any two tables one tells apart all that the other does."""
-    ordered = sorted(set(tables), key=sum)
-    return all(is_within(table, other) for table, other in pairwise(ordered))

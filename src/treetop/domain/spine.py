@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
@@ -52,9 +51,19 @@ def leaves_of(attribute: str, tree: Hierarchy, level: str, text: str) -> tuple[i
     codes = [(depth, node) for depth, node in tree.find(text) if depth in depths]
     found = codes if level and codes else list(dict.fromkeys([*codes, *_called(tree, depths, text)]))
     if not found:
-        raise QueryError(_unknown(attribute, tree, level, text))
+        where = f"at {attribute}.{level}" if level else f"in {attribute} ({' > '.join(tree.levels)})"
+        known = [code for depth in depths for code in tree.codes[depth].slice(0, _COMPARED).to_pylist()]
+        names = [tree.names[tree.levels[depth]] for depth in depths if tree.levels[depth] in tree.names]
+        known += [name for own in names for name in own.slice(0, _COMPARED).to_pylist() if name is not None]
+        raise QueryError(f"there is no code {'or name ' * bool(tree.names)}{text!r} {where}{nearest(text, known)}")
     if len({tree.below(*node) for node in found}) > 1:
-        raise QueryError(_ambiguous(attribute, tree, level, text, found, only_codes=found == codes))
+        if found == codes:
+            choices = " or ".join(f"{attribute}.{tree.levels[depth]}={text}" for depth, _ in found)
+            raise QueryError(f"{attribute}={text} stands at several levels: say {choices}")
+        asked = f"{attribute}.{level}" if level else attribute
+        choices = " or ".join(_choice(attribute, tree, *node) for node in islice(found, _SHOWN))
+        more = f" (and {len(found) - _SHOWN:,} more)" if len(found) > _SHOWN else ""
+        raise QueryError(f"{asked}={text} may be {len(found):,} different ones: say {choices}{more}")
     return tree.below(*found[0])
 
 
@@ -73,27 +82,6 @@ def _true(mask: object) -> list[int]:
     filled = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     nodes: list[int] = np.flatnonzero(filled).tolist()
     return nodes
-
-
-def _unknown(attribute: str, tree: Hierarchy, level: str, text: str) -> str:
-    where = f"at {attribute}.{level}" if level else f"in {attribute} ({' > '.join(tree.levels)})"
-    depths = [tree.depth(level)] if level else range(len(tree.levels))
-    known = [code for depth in depths for code in tree.codes[depth].slice(0, _COMPARED).to_pylist()]
-    names = [tree.names[tree.levels[depth]] for depth in depths if tree.levels[depth] in tree.names]
-    known += [name for own in names for name in own.slice(0, _COMPARED).to_pylist() if name is not None]
-    return f"there is no code {'or name ' * bool(tree.names)}{text!r} {where}{nearest(text, known)}"
-
-
-def _ambiguous(
-    attribute: str, tree: Hierarchy, level: str, text: str, found: list[_Node], *, only_codes: bool
-) -> str:  # fmt: skip
-    if only_codes:
-        choices = " or ".join(f"{attribute}.{tree.levels[depth]}={text}" for depth, _ in found)
-        return f"{attribute}={text} stands at several levels: say {choices}"
-    asked = f"{attribute}.{level}" if level else attribute
-    choices = " or ".join(_choice(attribute, tree, *node) for node in islice(found, _SHOWN))
-    more = f" (and {len(found) - _SHOWN:,} more)" if len(found) > _SHOWN else ""
-    return f"{asked}={text} may be {len(found):,} different ones: say {choices}{more}"
 
 
 def _choice(attribute: str, tree: Hierarchy, depth: int, node: int) -> str:
@@ -205,7 +193,8 @@ class Spine:
         steps = tuple(_parse_step(split, self.attributes) for split in self.splits)
         splits = [split for step in steps for chain in step for split in chain]
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
-        object.__setattr__(self, "splits", tuple(TIMES.join(map(_written, step)) for step in steps))
+        chains = [[BELOW.join(".".join(split) for split in chain) for chain in step] for step in steps]
+        object.__setattr__(self, "splits", tuple(map(TIMES.join, chains)))
         object.__setattr__(self, "attributes", FrozenMap(self.attributes))
         object.__setattr__(self, "trees", tuple(trees))
         object.__setattr__(self, "levels", _levels(steps, list(self.attributes), trees))
@@ -391,22 +380,18 @@ def _parse_step(step: str, attributes: Mapping[str, Hierarchy]) -> tuple[Chain, 
     """Return the attributes and levels of a step; names with an asterisk in them were always free."""
     if _is_name(step, attributes):
         return ((_parse(step, attributes),),)
-    found = tuple(_parse_chain(part.strip(), attributes) for part in step.split(TIMES.strip()))
+    found = []
+    for text in (part.strip() for part in step.split(TIMES.strip())):
+        levels = [text] if _is_name(text, attributes) else [part.strip() for part in text.split(BELOW.strip())]
+        chain = tuple(_parse(level, attributes) for level in levels)
+        if len({name for name, _ in chain}) > 1:
+            raise SpineError(f"{text!r} goes down several attributes: join levels of one by >, and attributes by *")
+        found.append(chain)
     names = [chain[0][0] for chain in found]
     for name in names:
         if names.count(name) > 1:
             raise SpineError(f"{step!r} refines {name!r} twice at once: name its finer level alone")
-    return found
-
-
-def _parse_chain(text: str, attributes: Mapping[str, Hierarchy]) -> Chain:
-    """Return the levels of one attribute that stand one below the other."""
-    if _is_name(text, attributes):
-        return (_parse(text, attributes),)
-    chain = tuple(_parse(part.strip(), attributes) for part in text.split(BELOW.strip()))
-    if len({name for name, _ in chain}) > 1:
-        raise SpineError(f"{text!r} goes down several attributes: join levels of one by >, and attributes by *")
-    return chain
+    return tuple(found)
 
 
 def _is_name(text: str, attributes: Mapping[str, Hierarchy]) -> bool:
@@ -416,28 +401,29 @@ def _is_name(text: str, attributes: Mapping[str, Hierarchy]) -> bool:
     return not signs or (attribute in attributes and (not level or level in attributes[attribute].levels))
 
 
-def _written(chain: Chain) -> str:
-    return BELOW.join(".".join(split) for split in chain)
-
-
 def _parse(split: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
-    attribute, _, level = split.partition(".")
+    try:
+        return level_named(split, attributes)
+    except SpineError as problem:
+        raise SpineError(f"{split!r}: {problem}") from problem
+
+
+def level_named(text: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
+    """Return the attribute and the level that `attribute.level` names; an only level may be left out."""
+    attribute, _, level = text.partition(".")
     if attribute not in attributes:
         raise SpineError(
-            f"{split!r}: there is no attribute {attribute!r}{nearest(attribute, attributes)}; "
-            f"the attributes are {', '.join(attributes) or 'none'}"
+            f"there is no attribute {attribute!r}{nearest(attribute, attributes)}; the attributes are "
+            f"{', '.join(attributes) or 'none'}"
         )
     levels = attributes[attribute].levels
-    if level:
-        try:
-            attributes[attribute].depth(level)
-        except HierarchyError as problem:
-            raise SpineError(f"{split!r}: {problem}") from problem
-        return attribute, level
-    if len(levels) > 1:
+    if not level and len(levels) > 1:
         choices = ", ".join(f"{attribute}.{name}" for name in levels)
-        raise SpineError(f"{split!r} has several levels: name one of {choices}")
-    return attribute, levels[0]
+        raise SpineError(f"{attribute} has several levels: name one of {choices}")
+    try:
+        return attribute, levels[attributes[attribute].depth(level or levels[0])]
+    except HierarchyError as problem:
+        raise SpineError(str(problem)) from problem
 
 
 def _refined(attribute: str, splits: Sequence[tuple[str, str]], hierarchy: Hierarchy) -> list[str]:
@@ -464,7 +450,10 @@ def _levels(steps: Sequence[Sequence[Chain]], names: Sequence[str], trees: Seque
             attribute = names.index(chain[0][0])
             top, depth = (trees[attribute].depth(chain[end][1]) for end in (0, -1))
             width[attribute] = trees[attribute].sizes[depth]
-            parts.append(AttributeStep(attribute, depth, _children(trees[attribute], top, depth)))
+            first = trees[attribute].first[top]
+            for below in range(top + 1, depth + 1):  # children of children follow on
+                first = trees[attribute].first[below][first]
+            parts.append(AttributeStep(attribute, depth, first))
         last = [chain[-1] for chain in step]
         called = (name if len(trees[names.index(name)].levels) == 1 else f"{name}.{level}" for name, level in last)
         levels.append(Level(index, TIMES.join(called), tuple(parts), math.prod(width)))
@@ -479,11 +468,3 @@ def _levels(steps: Sequence[Sequence[Chain]], names: Sequence[str], trees: Seque
                 "refine its attributes one after the other"
             )
     return tuple(levels)
-
-
-def _children(tree: Hierarchy, top: int, depth: int) -> NDArray[np.int64]:
-    """Return where the nodes of a depth start under each node above the top one: children of children follow on."""
-    first = tree.first[top]
-    for below in range(top + 1, depth + 1):
-        first = tree.first[below][first]
-    return first

@@ -127,10 +127,7 @@ class CellNumbering:
             return "the total"
         nodes = self.nodes(np.array([number]))
         names = self.name.split(" * ")
-        codes = (
-            self.spine.trees[attribute].codes[self.depths[attribute] - 1][int(nodes[attribute, 0])].as_py()
-            for attribute in self.attributes
-        )
+        codes = (self.codes(attribute)[int(nodes[attribute, 0])].as_py() for attribute in self.attributes)
         return ", ".join(f"{name} {code!r}" for name, code in zip(names, codes, strict=True))
 
 
@@ -313,13 +310,8 @@ class CellBounds:
     """The most; `NO_BOUND` where it has none."""
 
     @staticmethod
-    def none(table: CellNumbering) -> CellBounds:
-        """Return no bounds."""
-        return CellBounds(table, *(np.zeros(0, np.int64) for _ in range(3)))
-
-    @staticmethod
     def joined(table: CellNumbering, boxes: Sequence[CellBounds]) -> CellBounds:
-        """Return the bounds that are all kept if these are: the highest lower and the lowest upper one."""
+        """Return the bounds that are all kept if these are: the highest lower and the lowest upper one, if any."""
         if len(boxes) == 1:
             return boxes[0]
         cells = np.unique(np.concatenate([np.zeros(0, np.int64), *(box.cells for box in boxes)]))

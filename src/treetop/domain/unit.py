@@ -264,16 +264,21 @@ class Unit:
 whether any one trip, of at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
         """
         records = _records(self.contributions)
+        limit = f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
+        caps = "".join(
+            f" Of them, at most {cap} in one node of {level} (declared)." for level, cap in self.per_node.items()
+        )
+        caps += " Records of one leaf count as one (enforced)." if self.distinct else ""
         if self.exactly_one:
             # Not "at most one": a unit without a record would change the total, which is the same for all neighbours.
             return (
                 f"One {self.entity} is protected: the loss bounds what the release tells about the record of any one "
                 f"{self.entity}, exchanged for any other. Each has exactly one record, which "
-                f"{self._limit()}; how many there are is not hidden.{self._caps_sentence()}"
+                f"{limit}; how many there are is not hidden.{caps}"
             )
         secret = self.rule.words.format(entity=self.entity, records=records)
         promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
-        return f"{promise} The limit of {records} {self._limit()}.{self._caps_sentence()}"
+        return f"{promise} The limit of {records} {limit}.{caps}"
 
     @property
     def spelling(self) -> str:
@@ -284,15 +289,6 @@ whether any one trip, of at most 1 record, is in the data. The limit of 1 record
         """
         words = [_SPELLINGS[way] for way in self.id_clean]
         return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-    def _limit(self) -> str:
-        return f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
-
-    def _caps_sentence(self) -> str:
-        declared = "".join(
-            f" Of them, at most {cap} in one node of {level} (declared)." for level, cap in self.per_node.items()
-        )
-        return declared + (" Records of one leaf count as one (enforced)." if self.distinct else "")
 
 
 def _is_name(value: object) -> bool:
