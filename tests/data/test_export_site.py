@@ -24,7 +24,7 @@ from tests.everyday import TRIP
 from treetop import cli, export
 from treetop.addons import site
 from treetop.addons.pages import language as languages
-from treetop.addons.site import page as rows
+from treetop.addons.site import tables as rows
 from treetop.card import in_words
 from treetop.errors import ReleaseError
 from treetop.release.surviving import surviving
@@ -149,7 +149,7 @@ def test_the_downloads_are_those_of_the_other_formats(release: tt.Release, tmp_p
     table = pq.read_table(tmp_path / "site" / "counts.parquet")
     assert table.column_names == ["origin", "destination", "count", "lower", "upper", "outside"]
     links = {attributes.get("href") for tag, attributes in Elements(read(tmp_path / "site")).tags if tag == "a"}
-    assert links == {"#table", "#downloads", "#sure", *names[1:]}
+    assert links == {"#totals", "#table", "#downloads", "#sure", *names[1:]}
 
 
 def test_the_card_is_the_one_of_the_folder_and_is_made_where_there_is_none(release: tt.Release, tmp_path: Path) -> None:
@@ -406,10 +406,10 @@ def test_only_the_largest_rows_are_on_the_page_and_all_are_in_the_downloads(
     assert f"the 50 largest of {len(counts):,} rows" in plain(read(tmp_path / "site"))
     assert pq.read_table(tmp_path / "site" / "counts.parquet").num_rows == len(counts)
     assert content(tmp_path / "site")["absent"] is None
-    assert "largest rows only" in content(tmp_path / "site")["words"]["none"], "what is not here may be in the rest"
+    assert "largest rows only" in content(tmp_path / "site")["none"], "what is not here may be in the rest"
     monkeypatch.setattr(rows, "MOST", 1000)
     export(sparse, "site", tmp_path / "listed")
-    assert "was released as zero" in content(tmp_path / "listed")["words"]["none"]
+    assert "was released as zero" in content(tmp_path / "listed")["none"]
     assert "hides at most" in plain(read(tmp_path / "site"))
 
 
@@ -549,12 +549,104 @@ def test_a_page_is_told_in_parts_that_a_screen_reader_finds(release: tt.Release,
             assert own.get("aria-label") and own.get("tabindex") == "0"
 
 
+def tabled(table: Any) -> dict[tuple[str, ...], tuple[int, int, int]]:
+    """The rows above zero of a table of the page, by their codes: count, lower and upper."""
+    codes = [[column["code"][at] for at in column["at"]] for column in table["columns"]]
+    numbers = zip(table["count"], table["lower"], table["upper"], strict=True)
+    return dict(zip(zip(*codes, strict=True), numbers))  # noqa: B905  (zeros follow, which have no numbers)
+
+
+def test_the_totals_are_those_of_the_release_with_their_own_intervals(sparse: tt.Release, tmp_path: Path) -> None:
+    export(sparse, "site", tmp_path / "site")
+    page = content(tmp_path / "site")
+    tables = {tuple(f"{one['of']}.{one['level']}" for one in table["columns"]): table for table in page["tables"]}
+    one = [("origin.region",), ("origin.town",), ("destination.region",), ("destination.town",)]
+    two = [(a, b) for a in ("origin.region", "origin.town") for b in ("destination.region", "destination.town")]
+    assert set(tables) == {*one, *two[:-1]}, "each attribute at each level, and all pairs but the one that is the table"
+    for levels, table in tables.items():
+        expected = {
+            tuple(row[level] for level in levels): (row["count"], row["lower"], row["upper"])
+            for row in sparse.by(*levels).to_pylist()
+        }
+        assert tabled(table) == expected and table["number"] == len(expected)
+        assert not table["exact"] and sum(table["count"]) == sparse.total
+        for at, upper in enumerate(table["absent"][:20], start=len(expected)):
+            codes = {level: one["code"][one["at"][at]] for level, one in zip(levels, table["columns"], strict=True)}
+            assert sparse.query(**codes) == 0 and sparse.interval(**codes).upper == upper
+
+
+def test_nothing_is_called_exact_that_was_not_published_exactly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = {}
+    for example in ("households", "pupils"):
+        monkeypatch.chdir(EXAMPLES / example)
+        cli.main(["release", "plan.toml", "--out", str(tmp_path / example), "--quiet"])
+        export(tmp_path / example, "site", tmp_path / f"{example}-site")
+        found = [table for table in content(tmp_path / f"{example}-site")["tables"] if table["exact"]]
+        exact[example] = {tuple(f"{one['of']}.{one['level']}" for one in table["columns"]) for table in found}
+        assert all(table["lower"] == table["count"] == table["upper"] for table in found)
+    assert exact["households"] == {("place.region",), ("place.district",), ("place.municipality",)}
+    assert exact["pupils"] == {("place.region",)}, "that the ministry publishes; of towns there are bounds alone"
+
+
+def test_the_headline_says_how_many_records_of_one_are_protected(tmp_path: Path) -> None:
+    spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
+    table = pa.table({"place": TOWNS * 9, "who": [f"p{at}" for at in range(9 * len(TOWNS))]})
+    for most, said in ((1, "It covers one record of each person."), (3, "It covers up to 3 records of one person")):
+        plan = tt.Plan(spine, tt.Unit("person", most, "add-remove", id="who"), LOSS, title="People")
+        export(tt.make_release(plan, table), "site", tmp_path / str(most))
+        text = plain(re.sub("<bdi>|</bdi>", "", read(tmp_path / str(most))))
+        assert said in text and words_of("en")["guarantee.enforced"] in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here to open pages with")
+def test_a_browser_shows_totals_parts_of_them_and_any_pair(sparse: tt.Release, tmp_path: Path) -> None:
+    export(sparse, "site", tmp_path / "site")
+    ranges = {level: sparse.by(level).to_pylist() for level in ("origin.region", "origin.town", "destination.region")}
+    with browser(tmp_path / "browser") as tab:
+        tab.open(tmp_path / "site" / "index.html")
+        rows = (
+            "[...document.querySelectorAll('#charts .chart')].map((chart) => [...chart.querySelectorAll('tbody tr')])"
+        )
+        first = max(ranges["origin.region"], key=lambda row: row["count"])
+        said = f"{first['origin.region']}{first['count']:,}{first['lower']:,} to {first['upper']:,}"
+        assert tab.ask(f"{rows}[0][0].textContent") == said
+        tab.ask("document.querySelector('#charts button').focus()")
+        tab.ask("document.activeElement.click()")
+        region = first["origin.region"]
+        assert tab.ask("document.getElementById('only').innerText").split()[:3] == [
+            "Only",
+            region,
+            f"{first['count']:,}",
+        ]
+        part = sparse.where(origin=region).by("destination.region").to_pylist()
+        largest = max(part, key=lambda row: row["count"])
+        said = f"{largest['destination.region']}{largest['count']:,}{largest['lower']:,} to {largest['upper']:,}"
+        assert said in tab.ask(f"{rows}[1].map((row) => row.textContent)")
+        assert tab.ask("document.activeElement.getAttribute('aria-pressed')") == "true"
+        tab.ask("document.getElementById('only-none').click()")
+        assert tab.ask("document.getElementById('only').hidden")
+        for name, level in (("first", "origin\\ntown"), ("second", "destination\\nregion")):
+            box = f"document.getElementById('{name}')"
+            tab.ask(f"{box}.value = '{level}', {box}.dispatchEvent(new Event('change'))")
+        tab.ask("document.getElementById('search').value = 't07'")
+        tab.ask("document.getElementById('controls').requestSubmit()")
+        town = next(row for row in ranges["origin.town"] if row["origin.town"] == "t07")
+        said = f"Origin (town) t07: {town['count']:,} in all ({town['lower']:,} to {town['upper']:,})"
+        assert tab.ask("document.getElementById('sum').textContent") == said
+        tab.ask("document.getElementById('search').value = 't0'")
+        tab.ask("document.getElementById('controls').requestSubmit()")
+        assert "is not known here" in tab.ask("document.getElementById('sum').textContent")
+        assert tab.complaints == []
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here to open pages with")
 def test_a_browser_searches_sorts_and_turns_pages(sparse: tt.Release, tmp_path: Path) -> None:
     export(sparse, "site", tmp_path / "site", language="de")
     export(flows(title=EVIL), "site", tmp_path / "evil")
     page = tmp_path / "site" / "index.html"
-    table = "[...document.querySelectorAll('tbody tr')]"
+    table = "[...document.querySelectorAll('#rows tbody tr')]"
     with browser(tmp_path / "browser") as tab:
         tab.open(page)
         counts = sorted(sparse.count.tolist(), reverse=True)
@@ -563,9 +655,9 @@ def test_a_browser_searches_sorts_and_turns_pages(sparse: tt.Release, tmp_path: 
         assert tab.ask("document.getElementById('status').textContent") == "Zeilen 1 bis 25 von 1.600"
         tab.ask("document.getElementById('next').click()")
         assert tab.ask(shown) == counts[25:50]
-        tab.ask("document.querySelector('thead .number button').click()")
+        tab.ask("document.querySelector('#rows thead .number button').click()")
         assert tab.ask(shown) == [0] * 25 and tab.ask(f"{table}[0].textContent").count("höchstens") == 1
-        assert tab.ask("document.querySelector('thead .number').getAttribute('aria-sort')") == "ascending"
+        assert tab.ask("document.querySelector('#rows thead .number').getAttribute('aria-sort')") == "ascending"
         tab.ask("document.getElementById('stands').click()")
         real = int(surviving(sparse.measured, len(sparse.spine.levels)).sum())
         assert tab.ask("document.getElementById('status').textContent") == f"Zeilen 1 bis 25 von {real}"
@@ -579,11 +671,11 @@ def test_a_browser_searches_sorts_and_turns_pages(sparse: tt.Release, tmp_path: 
         for width, dark in ((390, False), (390, True)):
             tab.open(page, width, dark=dark)
             assert tab.ask("document.documentElement.scrollWidth") == width
-            assert tab.ask("document.querySelectorAll('thead th').length") == 3
+            assert tab.ask("document.querySelectorAll('#rows thead th').length") == 3
             assert tab.ask("document.querySelector('.scroll').scrollWidth") <= width
             ink = tab.ask("getComputedStyle(document.body).color")
             assert (ink == "rgb(231, 239, 234)") == dark
         tab.open(tmp_path / "evil" / "index.html")
         assert tab.ask("document.querySelectorAll('img, script').length") == 2
-        assert EVIL in tab.ask("document.querySelector('tbody').textContent")
+        assert EVIL in tab.ask("document.querySelector('#rows tbody').textContent")
         assert tab.complaints == []

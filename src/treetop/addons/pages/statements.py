@@ -80,6 +80,16 @@ def exceptions(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
         yield own.say("guarantee.mutual_huge" if both["epsilon"] > HUGE else "guarantee.mutual", odds=odds)
 
 
+def is_plain(card: Mapping[str, Any]) -> bool:
+    """Whether plain sentences on the protected unit fit: the table has records, and one unit has some of them."""
+    unit = card["unit"]
+    if "graph" in card or invariants(card) or compared(card):
+        return False
+    return isinstance(unit.get("contributions"), int) and not any(
+        unit.get(key) for key in ("conditions", "event", "per_node")
+    )
+
+
 def called(tables: Sequence[str]) -> str:
     """Return the labels of tables."""
     return ", ".join(table.removeprefix(MARGIN).replace(".", " ") for table in tables)

@@ -15,7 +15,8 @@ from treetop._util.distribution import install_extra
 from treetop.addons.map import is_mapped, make_map
 from treetop.addons.pages.language import ENGLISH, language
 from treetop.addons.site.guarantee import GuaranteePage
-from treetop.addons.site.page import MainPage, rows_of
+from treetop.addons.site.page import MainPage
+from treetop.addons.site.tables import rows_of, totals_of
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
@@ -36,7 +37,8 @@ def _make(request: Request) -> Content:
     book, why_not = _book(request, table)
     drawn = make_map(request, INDEX) if is_mapped(request) else None
     downloads = [(TEXT, "csv"), (COLUMNS, "parquet"), *([(BOOK, "xlsx")] if book else [])]
-    page = MainPage(release, request.depths, rows_of(release, request.depths, table), words)
+    totals = list(totals_of(release, request.depths))
+    page = MainPage(release, request.depths, rows_of(release, request.depths, table), totals, words)
     text = page.render(
         downloads,
         has_map=drawn is not None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import Language
-from treetop.addons.pages.statements import compared, counted, exceptions, invariants, protection
+from treetop.addons.pages.statements import counted, exceptions, is_plain, protection
 from treetop.card import in_words
 from treetop.exporting.levels import ENDS
 from treetop.exporting.sheet import is_exact
@@ -42,7 +42,7 @@ class GuaranteePage:
             "exact_words": " ".join(in_words([self.card[name] for name in _EXACT_WORDS if self.card.get(name)])),
             "about": own.say("guarantee.about", entity=self.card["unit"]["entity"]),
             "who": list(self._who()),
-            "in_card": None if self._is_plain else in_words(self.card["unit"].get("neighbouring_tables")),
+            "in_card": None if is_plain(self.card) else in_words(self.card["unit"].get("neighbouring_tables")),
             "well": list(self._well()),
             "noise": self._noise(),
             "rows": list(self._rows()),
@@ -56,22 +56,12 @@ class GuaranteePage:
         return html.render("treetop.addons.site", values, scripts=(), page="guarantee.html")
 
     @property
-    def _is_plain(self) -> bool:
-        """Whether the page's own sentences fit: the table has records, and one unit has some of them."""
-        unit = self.card["unit"]
-        if "graph" in self.card or invariants(self.card) or compared(self.card):
-            return False
-        return not any(unit.get(key) for key in ("conditions", "event", "per_node")) and isinstance(
-            unit.get("contributions"), int
-        )
-
-    @property
     def _total_is_exact(self) -> bool:
         return is_exact(self.card["levels"][0])
 
     def _who(self) -> Iterator[Markup]:
         say, unit = self.language.say, self.card["unit"]
-        if not self._is_plain:
+        if not is_plain(self.card):
             yield say("guarantee.others")
             return
         yield say("guarantee.who", entity=unit["entity"], number=unit["contributions"])

@@ -1,4 +1,4 @@
-"""The main page of a site: a headline, the table, downloads, and the accuracy of the numbers."""
+"""The main page of a site: a headline, totals, tables, downloads, and the accuracy of the numbers."""
 
 from __future__ import annotations
 
@@ -6,152 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
 from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import Language
-from treetop.addons.pages.statements import called, carries_no_noise, counted, exceptions, guarantee, tolerance
+from treetop.addons.pages.statements import called, counted, exceptions, guarantee, is_plain, tolerance
+from treetop.addons.site.tables import PageRows, highest_zero
 from treetop.card import in_words
 from treetop.domain.constraints import INVARIANT
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.sheet import is_exact
-from treetop.release.selection import Selection, outside
-from treetop.release.surviving import RATE, surviving
-from treetop.release.zeros import most_of_a_zero, number_of_cells, zeros
+from treetop.release.selection import Selection
+from treetop.release.surviving import RATE
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-# The rows that a page holds: the largest of a table, zeros where all fit, and which of them may be noise.
-
-MOST = 20_000
-"""Most rows of a page; the largest are kept."""
-
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class PageRows:
-    """The part of a table that is on the page."""
-
-    content: dict[str, Any]
-    """Data of its script: codes and names once each, and rows by number, the largest first and zeros last."""
-    number: int
-    """The rows above zero of the whole table."""
-    total: int
-    """Their sum, without remainders at coarser nodes."""
-    shown: int
-    """Rows above zero that are on the page."""
-    zeros: int | None
-    """The zeros that are on the page; None if there are too many to list."""
-    highest: int | None
-    """Upper bound of any combination that is not listed; None if unknown."""
-    real: int | None
-    """The rows that stand out from the noise; None if not tested."""
-    width: int | None
-    """The median width of the ranges; None if there are none."""
-    outside: int = 0
-    """Rows on the page with a number outside its range."""
-
-
-def rows_of(release: Selection, depths: Depths, table: pa.Table) -> PageRows:
-    """Choose the rows to show of a table that has a row per combination above zero."""
-    names, trees = attributes_of(release), trees_of(release)
-    nodes = np.stack([_nodes(table[name], trees[name].codes[depths[name]]) for name in names])
-    refined = tuple(depths[name] + 1 for name in release.spine.attributes)
-    real = _standing_out(release, refined, nodes[_back(release, names)])
-    count = table["count"].to_numpy()
-    order = np.argsort(-count, kind="stable")[:MOST]
-    absent, most = _zeros(release, refined, nodes[_back(release, names)])
-    shown = nodes[:, order] if absent is None else np.hstack([nodes[:, order], absent[_forth(release, names)]])
-    content: dict[str, Any] = {
-        "columns": [
-            _column(own, trees[name].codes[depths[name]], trees[name].names.get(trees[name].levels[depths[name]]))
-            for name, own in zip(names, shown, strict=True)
-        ],
-        "count": count[order].tolist(),
-        "noise": None if real is None else (~real[order]).astype(int).tolist(),
-        "absent": None if most is None else most.tolist(),
-    }
-    ranges = "lower" in table.column_names
-    for end in ("lower", "upper"):
-        content[end] = table[end].to_numpy()[order].tolist() if ranges else None
-    return PageRows(
-        content,
-        number=len(count),
-        total=int(count.sum()),
-        shown=len(order),
-        zeros=None if absent is None else absent.shape[1],
-        highest=_highest(release, refined),
-        real=None if real is None else int(np.count_nonzero(real)),
-        width=int(np.median(pc.subtract(table["upper"], table["lower"]).to_numpy())) if ranges and len(count) else None,
-        outside=int(np.count_nonzero(outside(table)[order])) if ranges else 0,
-    )
-
-
-def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> NDArray[np.bool_] | None:
-    """Return which rows survive the test of their level; None if rows are sums, or measurements were not kept."""
-    index, whole = release.spine.index_at(refined), release.whole
-    if index is None or release.conditions or release.confidence is None or whole.evidence is None:
-        return None
-    if whole.selective:  # all that is named survived a test
-        return np.ones(nodes.shape[1], np.bool_)
-    measured = whole.measured
-    tested = measured.tree.at(index).nodes
-    if tested.shape != nodes.shape:  # rows of a margin, which has more of them
-        return None
-    here, there = np.lexsort(nodes), np.lexsort(tested)
-    real = np.empty(nodes.shape[1], np.bool_)
-    real[here] = surviving(measured, index)[there]
-    return real if np.array_equal(nodes[:, here], tested[:, there]) else None
-
-
-def _zeros(release: Selection, refined: tuple[int, ...], nodes: Ints) -> tuple[Ints | None, Ints | None]:
-    """Return the unlisted combinations and the upper bound of each, if the page has room for all."""
-    if number_of_cells(release, refined) > MOST:
-        return None, None
-    return zeros(release, refined, nodes)
-
-
-def _highest(release: Selection, refined: tuple[int, ...]) -> int | None:
-    index = release.spine.index_at(refined)
-    return None if index is None or release.conditions else most_of_a_zero(release, index)
-
-
-def _nodes(column: pa.ChunkedArray, codes: pa.StringArray) -> Ints:
-    found: Ints = pc.index_in(column.combine_chunks(), value_set=codes).to_numpy().astype(np.int64)
-    return found
-
-
-def _column(nodes: Ints, codes: pa.StringArray, names: pa.StringArray | None) -> dict[str, Any]:
-    """Return the codes and names of nodes, each once, and the node of every row."""
-    used, at = np.unique(nodes, return_inverse=True)
-    code = codes.take(pa.array(used)).to_pylist()
-    called = [None] * len(code) if names is None else names.take(pa.array(used)).to_pylist()
-    # A name that is the code is not said twice.
-    name = [None if said == own else said for said, own in zip(called, code, strict=True)]
-    return {"code": code, "name": name if any(name) else None, "at": at.ravel().tolist()}
-
-
-def _back(release: Selection, names: list[str]) -> list[int]:
-    """Return the positions of the spine's attributes among columns."""
-    return [names.index(name) for name in release.spine.attributes]
-
-
-def _forth(release: Selection, names: list[str]) -> list[int]:
-    """Return the positions of columns among the spine's attributes."""
-    return [list(release.spine.attributes).index(name) for name in names]
-
-
 Answer = tuple[str, list["Markup"]]
 
-_SCRIPT = ("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "outside", "scale")
+_SCRIPT = (
+    *("count", "sort", "status", "page", "to", "at_most", "may_be_noise", "not_named", "outside", "scale", "largest"),
+    "outside_note",
+)
 
 
 @dataclass(frozen=True)
@@ -161,6 +38,9 @@ class MainPage:
     release: Selection
     depths: Depths
     rows: PageRows
+    """The table of all attributes."""
+    totals: Sequence[PageRows]
+    """Tables of one attribute or two."""
     language: Language
 
     def render(self, downloads: Sequence[tuple[str, str]], *, has_map: bool, guarded: bool, credit: str | None) -> str:
@@ -183,6 +63,8 @@ class MainPage:
             "row_words": self._row(),
             "lead": list(self._lead()),
             "rows": self.rows,
+            "has_ranges": self._has_ranges,
+            "totals_outside": sum(rows.outside for rows in self.totals if len(rows.depths) == 1),
             "named": self._named,
             "answers": list(self._answers()),
             "downloads": downloads,
@@ -210,7 +92,7 @@ class MainPage:
     @property
     def _is_exact(self) -> bool:
         """Whether the numbers of this page carry no noise."""
-        return carries_no_noise(self.release, [self.depths[name] + 1 for name in self.release.spine.attributes])
+        return bool(self.rows.content["exact"])
 
     @property
     def _sure(self) -> Markup:
@@ -220,62 +102,60 @@ class MainPage:
         return Markup(self.language.percent(self.release.confidence or 0))
 
     def _content(self) -> dict[str, Any]:
-        """Return the data of the page's script."""
+        """Return the data of the page's script: the table of all attributes, and beside it all others."""
         own, table = self.language, self.language.words["table"]
-        words = {key: table[key] for key in _SCRIPT} | {
-            "none": table[self._nothing()],
-            "range": str(table["range"].format(confidence=self._sure)),
-        }
-        content = self.rows.content
-        columns = [
-            {
-                "head": _head(self._attribute(name), name),
-                "short": _head(self._short(name), name),
-                **self._labelled(name, column),
-            }
-            for name, column in zip(attributes_of(self.release), content["columns"], strict=True)
-        ]
-        group = own.words["language"]["group"]
+        said = {key: table[key] for key in _SCRIPT}
+        words = {**own.words["totals"], **said, "range": str(table["range"].format(confidence=self._sure))}
         return {
-            **content,
-            "columns": columns,
+            **self._table(self.rows),
             "words": words,
-            "group": group,
+            "group": own.words["language"]["group"],
             "language": own.code,
-            "named": self._named,
+            "tables": [self._table(rows) for rows in self.totals],
         }
 
-    def _labelled(self, name: str, column: Mapping[str, Any]) -> dict[str, Any]:
+    def _table(self, rows: PageRows) -> dict[str, Any]:
+        """Return a table with headings, and whether what it does not list is no zero."""
+        columns = [
+            {
+                "head": _head(self._attribute(column["of"], rows.depths), column["of"]),
+                "short": _head(self._short(column["of"]), column["of"]),
+                **self._labelled(column),
+            }
+            for column in rows.content["columns"]
+        ]
+        named = self._named and rows.total < self.release.total
+        words = self.language.words
+        none = words["table"][_nothing(rows, named)]
+        if rows is not self.rows and rows.shown < rows.number:  # which the downloads do not have either
+            none = words["totals"]["none_largest"]
+        return {**rows.content, "columns": columns, "named": named, "none": none}
+
+    def _labelled(self, column: Mapping[str, Any]) -> dict[str, Any]:
         """Return a column with its open class in the words of the language."""
-        rule = self.release.card.get("counted", {}).get("open")
-        if rule is None or rule["attribute"] != name:
+        rule, tree = self.release.card.get("counted", {}).get("open"), trees_of(self.release)[column["of"]]
+        if rule is None or rule["attribute"] != column["of"] or column["level"] != tree.levels[-1]:
             return dict(column)
-        last = trees_of(self.release)[name].codes[-1][-1].as_py()
+        last = tree.codes[-1][-1].as_py()
         more = self.language.words["table"]["or_more"].format(number=self.language.number(rule["from"]))
         names = column["name"] or [None] * len(column["code"])
         called = [more if code == last else own for code, own in zip(column["code"], names, strict=True)]
         return {**column, "name": called}
 
-    def _nothing(self) -> str:
-        """Return the message key for an empty search result."""
-        if self.rows.zeros is not None:
-            return "status_none"
-        if self.rows.shown < self.rows.number:
-            return "status_none_largest"
-        return "status_none_unnamed" if self._named else "status_none_zero"
-
     def _short(self, name: str) -> str:
         return str(self.language.words["attributes"][name]) if name in ENDS else name
 
-    def _attribute(self, name: str) -> str:
+    def _attribute(self, name: str, depths: Depths) -> str:
         """Return the label of an attribute, with its level if that says more."""
-        level, by = trees_of(self.release)[name].levels[self.depths[name]], str(self.language.words["attributes"]["by"])
+        level, by = trees_of(self.release)[name].levels[depths[name]], str(self.language.words["attributes"]["by"])
         return self._short(name) if level in (name, "value") else by.format(attribute=self._short(name), level=level)
 
     def _row(self) -> Markup:
         from markupsafe import Markup
 
-        names = [Markup("<bdi>{}</bdi>").format(self._attribute(name)) for name in attributes_of(self.release)]
+        names = [
+            Markup("<bdi>{}</bdi>").format(self._attribute(name, self.depths)) for name in attributes_of(self.release)
+        ]
         if len(names) == 1:
             return self.language.say("headline.row_one", attribute=names[0])
         joined = Markup(", ").join(names[:-1]) + self.language.words["attributes"]["and"] + names[-1]
@@ -306,6 +186,11 @@ class MainPage:
             return
         yield from self._noise()
         yield guarantee(release.card, self.language, "headline.guarantee")
+        if is_plain(release.card):
+            unit = release.card["unit"]
+            most = unit["contributions"]
+            yield say("headline.limit_one" if most == 1 else "headline.limit", number=most, entity=unit["entity"])
+            yield say("guarantee.enforced" if unit["enforced"] else "guarantee.declared")
         yield from exceptions(release.card, self.language)
 
     def _noise(self) -> Iterator[Markup]:
@@ -349,8 +234,7 @@ class MainPage:
         if rows.width is None:  # there is no row
             return told
         content = rows.content
-        names = attributes_of(self.release)
-        columns = [self._labelled(*pair) for pair in zip(names, content["columns"], strict=True)]
+        columns = [self._labelled(column) for column in content["columns"]]
         called = (_called(column, column["at"][0]) for column in columns)
         example = say(
             "sure.example",
@@ -377,14 +261,24 @@ class MainPage:
         told = [say("sure.unnamed" if self._named else "sure.zero")]
         if rows.zeros:
             told.append(say("sure.unnamed_listed" if self._named else "sure.zero_listed"))
-        if rows.highest is not None and rows.zeros != 0:
-            told.append(say("sure.zero_most", most=rows.highest, confidence=self._sure))
+        highest = highest_zero(self.release, self.depths)
+        if highest is not None and rows.zeros != 0:
+            told.append(say("sure.zero_most", most=highest, confidence=self._sure))
         return told
 
     def _protected(self) -> list[Markup]:
         card, own = self.release.card, self.language
         told = [guarantee(card, own, "sure.protected"), *tolerance(card, own), *exceptions(card, own)]
         return [*told, own.say("sure.protected_many")]
+
+
+def _nothing(rows: PageRows, named: bool) -> str:
+    """Return the message key for an empty search result."""
+    if rows.zeros is not None:
+        return "status_none"
+    if rows.shown < rows.number:
+        return "status_none_largest"
+    return "status_none_unnamed" if named else "status_none_zero"
 
 
 def _head(called: str, name: str) -> str:

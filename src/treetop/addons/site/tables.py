@@ -1,0 +1,177 @@
+"""The tables of a site, as its script reads them: of all attributes together, of each alone, and of pairs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treetop.addons.pages.statements import carries_no_noise
+from treetop.domain.hierarchy import Hierarchy
+from treetop.exporting.any_table import attributes_of
+from treetop.exporting.levels import Depths, counts_at, trees_of
+from treetop.release.selection import Selection, outside
+from treetop.release.surviving import surviving
+from treetop.release.zeros import most_of_a_zero, number_of_cells, zeros
+
+MOST = 20_000
+"""Most rows of the table of all attributes; the largest are kept."""
+ALONE, PAIR, PAIRS = 5_000, 5_000, 40_000
+"""Most rows of the table of one attribute (the largest are kept), of a pair, and of all pairs together."""
+WORK = 200_000_000
+"""Most leaves that are summed for pairs: a large release has fewer of them."""
+_DATE = re.compile(r"\d{4}-(\d\d|Q[1-4]|W\d\d)(-\d\d)?")
+_YEAR = re.compile(r"\d{4}")
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PageRows:
+    """The part of a table that is on the page."""
+
+    depths: Depths
+    """The attributes of the table, and the depth of each."""
+    content: dict[str, Any]
+    """Data of its script: codes and names once each, and rows by number, the largest first and zeros last."""
+    number: int
+    """The rows above zero of the whole table."""
+    total: int
+    """Their sum, without remainders at coarser nodes."""
+    shown: int
+    """Rows above zero that are on the page."""
+    zeros: int | None
+    """The zeros that are on the page; None if there are too many to list."""
+    real: int | None
+    """The rows that stand out from the noise; None if not tested."""
+    width: int | None
+    """The median width of the ranges; None if there are none."""
+    outside: int = 0
+    """Rows on the page with a number outside its range."""
+
+
+def rows_of(release: Selection, depths: Depths, table: pa.Table, most: int | None = None) -> PageRows:
+    """Choose the rows to show of a table that has a row per combination above zero of the attributes in `depths`."""
+    most, trees = MOST if most is None else most, trees_of(release)
+    names = [name for name in attributes_of(release) if name in depths]
+    refined = refinement(release, depths)
+    place = [list(release.spine.attributes).index(name) for name in names]
+    nodes = np.zeros((len(trees), table.num_rows), np.int64)
+    for at, name in zip(place, names, strict=True):
+        codes = trees[name].codes[depths[name]]
+        nodes[at] = pc.index_in(table[name].combine_chunks(), value_set=codes).to_numpy()
+    real = _standing_out(release, refined, nodes)
+    count = table["count"].to_numpy()
+    order = np.argsort(-count, kind="stable")[:most]
+    absent, bound = (None, None)
+    if number_of_cells(release, refined) <= most:
+        absent, bound = zeros(release, refined, nodes)
+    shown = nodes[:, order] if absent is None else np.hstack([nodes[:, order], absent])
+    ranges = "lower" in table.column_names
+    content: dict[str, Any] = {
+        "columns": [_column(shown[at], name, trees[name], depths[name]) for at, name in zip(place, names, strict=True)],
+        "count": count[order].tolist(),
+        "noise": None if real is None else (~real[order]).astype(int).tolist(),
+        "absent": None if bound is None else bound.tolist(),
+        "exact": carries_no_noise(release, refined),
+        "number": len(count),
+        **{end: table[end].to_numpy()[order].tolist() if ranges else None for end in ("lower", "upper")},
+    }
+    return PageRows(
+        depths,
+        content,
+        number=len(count),
+        total=int(count.sum()),
+        shown=len(order),
+        zeros=None if absent is None else absent.shape[1],
+        real=None if real is None else int(np.count_nonzero(real)),
+        width=int(np.median(pc.subtract(table["upper"], table["lower"]).to_numpy())) if ranges and len(count) else None,
+        outside=int(np.count_nonzero(outside(table)[order])) if ranges else 0,
+    )
+
+
+def totals_of(release: Selection, depths: Depths) -> Iterator[PageRows]:
+    """Yield the tables of each attribute alone at every level down to its depth, then those of pairs, small ones first.
+
+    Each number has its own interval: that of its measurement, if it was measured. A pair with more rows than the page
+    has room for is left out, and so is the table of all attributes.
+    """
+    levels = {name: range(depths[name] + 1) for name in attributes_of(release)}
+    alone: list[Depths] = [{name: depth} for name, own in levels.items() for depth in own]
+    pairs: list[Depths] = [
+        {one: at, other: below}
+        for one, other in combinations(levels, 2)
+        for at in levels[one]
+        for below in levels[other]
+    ]
+    pairs = [chosen for chosen in pairs if min(_cells(release, chosen), release.leaves) <= MOST]
+    pairs.sort(key=lambda chosen: _cells(release, chosen))
+    room = PAIRS
+    for chosen in [*alone, *pairs[: WORK // max(release.leaves, 1)]]:
+        table = counts_at(release, depths | chosen, list(chosen), more=True)
+        if chosen == depths or (len(chosen) > 1 and table.num_rows > min(PAIR, room)):
+            continue
+        found = rows_of(release, chosen, table, ALONE if len(chosen) == 1 else min(PAIR, room))
+        room -= (found.shown + (found.zeros or 0)) * (len(chosen) > 1)
+        yield found
+
+
+def _cells(release: Selection, depths: Depths) -> int:
+    return number_of_cells(release, refinement(release, depths))
+
+
+def refinement(release: Selection, depths: Depths) -> tuple[int, ...]:
+    """Return how many levels of each attribute of the spine a table refines."""
+    return tuple(depths.get(name, -1) + 1 for name in release.spine.attributes)
+
+
+def highest_zero(release: Selection, depths: Depths) -> int | None:
+    """Return the upper bound of any combination that is not listed; None if unknown."""
+    index = release.spine.index_at(refinement(release, depths))
+    return None if index is None or release.conditions else most_of_a_zero(release, index)
+
+
+def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> NDArray[np.bool_] | None:
+    """Return which rows survive the test of their level; None if rows are sums, or measurements were not kept."""
+    index, whole = release.spine.index_at(refined), release.whole
+    if index is None or release.conditions or release.confidence is None or whole.evidence is None:
+        return None
+    if whole.selective:  # all that is named survived a test
+        return np.ones(nodes.shape[1], np.bool_)
+    measured = whole.measured
+    tested = measured.tree.at(index).nodes
+    if tested.shape != nodes.shape:  # rows of a margin, which has more of them
+        return None
+    here, there = np.lexsort(nodes), np.lexsort(tested)
+    real = np.empty(nodes.shape[1], np.bool_)
+    real[here] = surviving(measured, index)[there]
+    return real if np.array_equal(nodes[:, here], tested[:, there]) else None
+
+
+def _column(nodes: Ints, name: str, tree: Hierarchy, depth: int) -> dict[str, Any]:
+    """Return the codes and names of nodes, each once and in the order in which they were listed, and those of rows."""
+    used, at = np.unique(nodes, return_inverse=True)
+    listed = np.argsort(tree.listing(depth)[used], kind="stable")
+    rank = np.empty_like(listed)
+    rank[listed] = np.arange(len(used))
+    code, names = tree.codes[depth].take(pa.array(used[listed])).to_pylist(), tree.names.get(tree.levels[depth])
+    called = [None] * len(code) if names is None else names.take(pa.array(used[listed])).to_pylist()
+    # A name that is the code is not said twice.
+    name_of = [None if said == own else said for said, own in zip(called, code, strict=True)]
+    level = tree.levels[depth]
+    date = _YEAR if level == "year" else _DATE
+    return {
+        "of": name,
+        "level": level,
+        "dates": len(code) > 2 and all(map(date.fullmatch, code)),
+        "code": code,
+        "name": name_of if any(name_of) else None,
+        "at": rank[at.ravel()].tolist(),
+    }
