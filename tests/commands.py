@@ -25,12 +25,30 @@ class Said:
         return json.loads(self.out)
 
 
-def said(words: Sequence[object], folder: Path = Path()) -> Said:
-    """Run a command of Treetop in a folder, as on the command line."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
+def said(words: Sequence[object], folder: Path = Path(), terminal: bool = False) -> Said:
+    """Run a command of Treetop in a folder, as on the command line; it prints to a file, or to a terminal."""
+    written = [io.BytesIO(), io.BytesIO()]
+    out, err = (io.TextIOWrapper(stream, "utf-8", newline="", write_through=True) for stream in written)
+    out.isatty = lambda: terminal  # type: ignore[method-assign]
+    code = 0
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
         try:
             main([str(word) for word in words])
         except SystemExit as leaving:
             code = int(leaving.code or 0)
-    return Said(out.getvalue(), err.getvalue(), code)
+    texts = [stream.getvalue().decode() for stream in written]
+    return Said(texts[0], texts[1], code)
+
+
+def printed(*words: object, terminal: bool = False) -> str:
+    """What a command prints that does what it is asked."""
+    done = said(words, terminal=terminal)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def refused(*words: object) -> tuple[int, str]:
+    """How a command ends that refuses, and what it says: one message for people, and nothing else."""
+    done = said(words)
+    assert done.code != 0 and done.out == "" and "Traceback" not in done.err, done
+    return done.code, done.err

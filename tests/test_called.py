@@ -14,6 +14,7 @@ import pytest
 import python_calamine
 
 import treetop as tt
+from tests.commands import printed
 from treetop import check, cli, export
 from treetop.card import in_words
 from treetop.errors import HierarchyError, PlanFileError, QueryError, ReleaseError
@@ -61,10 +62,8 @@ def folder(plan: Path) -> Path:
     return Path("release")
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    cli.main(list(arguments))
-    return capsys.readouterr().out
+def run(*words: str) -> str:
+    return printed(*words)
 
 
 def verified(folder: str | Path) -> bool:
@@ -255,22 +254,20 @@ def test_a_code_goes_before_a_name_where_its_level_is_said() -> None:
 def test_short_names_stand_for_every_attribute_and_rows_follow_the_list(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = json.loads(run(capsys, "query", str(folder), "--by", "region", "--json"))
+    told = json.loads(run("query", str(folder), "--by", "region", "--json"))
     assert told["by"] == ["origin.region", "destination.region"]
     assert [(row["origin.region_name"], row["destination.region_name"]) for row in told["rows"]] == [
         ("Yorkshire", "Yorkshire"), ("Yorkshire", "Kent"), ("Kent", "Yorkshire"), ("Kent", "Kent"),
     ]  # fmt: skip
-    towns = json.loads(run(capsys, "query", str(folder), "--by", "origin.town", "--json"))["rows"]
+    towns = json.loads(run("query", str(folder), "--by", "origin.town", "--json"))["rows"]
     assert [row["origin.town"] for row in towns] == ["T9", "T1", "T5", "T2"]
     with pytest.raises(SystemExit):
         cli.main(["query", str(folder), "--by", "regions"])
     assert "there is no level 'regions'" in capsys.readouterr().err
 
 
-def test_a_table_shows_names_beside_codes_and_a_code_where_there_is_none(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = run(capsys, "query", str(folder), "--by", "origin.town").splitlines()
+def test_a_table_shows_names_beside_codes_and_a_code_where_there_is_none(folder: Path) -> None:
+    lines = run("query", str(folder), "--by", "origin.town").splitlines()
     assert lines[0].split() == ["origin.town", "origin.town_name", "count", "lower", "upper"]
     assert [line.split()[:2] for line in lines[1:]] == [["T9", "Leeds"], ["T1", "York"], ["T5", "Leeds"], ["T2", "T2"]]
 
@@ -436,10 +433,10 @@ def test_a_table_for_flowmap_has_the_names_of_coarser_levels(plan: Path) -> None
         assert {row["id"]: row["name"] for row in csv.DictReader(file)} == {"Y": "Yorkshire", "K": "Kent"}
 
 
-def test_a_name_that_drives_a_terminal_is_shown_harmless(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_drives_a_terminal_is_shown_harmless(plan: Path) -> None:
     Path("places.csv").write_text(PLACES.replace("York\n", "\x1b[31mYork\n"))
     tt.publish(plan, options=tt.RunOptions(testing_key=bytes(32)), out="release")
-    assert "\x1b" not in run(capsys, "query", "release", "--by", "origin.town")
+    assert "\x1b" not in run("query", "release", "--by", "origin.town")
 
 
 def test_a_question_to_the_private_table_takes_names_too(plan: Path) -> None:

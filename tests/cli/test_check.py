@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import treetop as tt
+from tests.commands import said
 from tests.everyday import plan_file
 from treetop.cli import main
 
@@ -33,56 +34,54 @@ def out(trips: Path, capsys: Captured) -> Path:
     return trips / "out"
 
 
-def check(capsys: Captured, *arguments: str) -> str:
-    main(["check", *arguments])
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    return captured.out
+def check(*words: object) -> str:
+    done = said(("check", *words))
+    assert (done.code, done.err) == (0, "")
+    return done.out
 
 
-def leave(capsys: Captured, *arguments: str) -> tuple[Any, str, str]:
-    with pytest.raises(SystemExit) as leaving:
-        main(["check", *arguments])
-    captured = capsys.readouterr()
-    return leaving.value.code, captured.out, captured.err
+def leave(*words: object) -> tuple[int, str, str]:
+    done = said(("check", *words))
+    assert done.code != 0
+    return done.code, done.out, done.err
 
 
-def test_there_is_a_line_for_everything_verified(out: Path, capsys: Captured) -> None:
-    lines = check(capsys, "out").splitlines()
+def test_there_is_a_line_for_everything_verified(out: Path) -> None:
+    lines = check("out").splitlines()
     assert all(line.startswith("✓ ") for line in lines[:-1])
     assert len(lines) > 10
     assert lines[-1] == "All checks passed: out matches its card."
     assert FENCE not in "\n".join(lines)
 
 
-def test_a_change_is_named_and_ends_with_1(out: Path, capsys: Captured) -> None:
+def test_a_change_is_named_and_ends_with_1(out: Path) -> None:
     text = (out / "plan.toml").read_text()
     (out / "plan.toml").write_text(text.replace("rho = 2", "rho = 1"))
-    code, output, _ = leave(capsys, "out")
+    code, output, _ = leave("out")
     assert code == 1
     assert "✗ plan.toml states the same plan" in output
     assert "plan.toml: loss.rho is 1, but the card's plan has 2" in output
     assert output.endswith("out does NOT match its card: do not rely on it.\n")
 
 
-def test_json_has_every_check_and_its_findings(out: Path, capsys: Captured) -> None:
-    report = json.loads(check(capsys, "out", "--json"))
+def test_json_has_every_check_and_its_findings(out: Path) -> None:
+    report = json.loads(check("out", "--json"))
     assert report["verified"] is True
     assert all(one["findings"] == [] for one in report["checks"])
     (out / "extra").touch()
-    code, output, _ = leave(capsys, "out", "--json")
+    code, output, _ = leave("out", "--json")
     report = json.loads(output)
     assert (code, report["verified"]) == (1, False)
     assert ["extra is in the folder, but not in the card"] in [one["findings"] for one in report["checks"]]
 
 
-def test_a_release_with_a_testing_key_is_called_not_private(out: Path, capsys: Captured) -> None:
+def test_a_release_with_a_testing_key_is_called_not_private(out: Path) -> None:
     main(["release", "plan.toml", "trips.csv", "--out", "other", "--quiet", *KEY])
-    assert "NOT PRIVATE" in check(capsys, "other")
+    assert "NOT PRIVATE" in check("other")
 
 
-def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captured) -> None:
-    output = check(capsys, "out", "--truth", "trips.csv")
+def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path) -> None:
+    output = check("out", "--truth", "trips.csv")
     verified, first, second, _ = output.split(f"──── {FENCE} ────")[0], *output.split(f"──── {FENCE} ────")
     assert "error" not in verified.replace("errors", "")
     head = next(line for line in second.splitlines() if "largest error" in line)
@@ -90,7 +89,7 @@ def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captu
     assert max(map(len, second.splitlines())) <= 120
     assert "5–10" in second
     assert first == verified
-    report = json.loads(check(capsys, "out", "--truth", "trips.csv", "--json"))
+    report = json.loads(check("out", "--truth", "trips.csv", "--json"))
     assert report["errors"]["fence"] == FENCE
     total, region, *_ = report["errors"]["levels"]
     assert (total["name"], total["largest"]) == ("total", 0)
@@ -100,12 +99,10 @@ def test_with_the_truth_the_errors_stand_behind_a_fence(out: Path, capsys: Captu
     assert [bias["size"] for bias in region["biases"]] == ["0", "1–4", "5–10", "11–24", "25–99", "100+"]
 
 
-def test_with_the_truth_margins_stand_beside_levels_and_both_are_called_by_what_they_count(
-    out: Path, capsys: Captured
-) -> None:
-    shown = check(capsys, "out", "--truth", "trips.csv").split(FENCE)[1]
+def test_with_the_truth_margins_stand_beside_levels_and_both_are_called_by_what_they_count(out: Path) -> None:
+    shown = check("out", "--truth", "trips.csv").split(FENCE)[1]
     assert "destination region × origin region" in shown and "\norigin region " in shown
-    errors = json.loads(check(capsys, "out", "--truth", "trips.csv", "--json"))["errors"]
+    errors = json.loads(check("out", "--truth", "trips.csv", "--json"))["errors"]
     release = tt.Release.load("out")
     names = [f"margin {table.margin.name}" for table in release.margins]
     assert names and [row["name"] for row in errors["margins"]] == names
@@ -116,25 +113,25 @@ def test_with_the_truth_margins_stand_beside_levels_and_both_are_called_by_what_
     assert errors["margins"][names.index("margin origin.town")]["largest"] == max([*off, *truth.values()])
 
 
-def test_the_columns_of_the_truth_come_from_the_card_the_plan_or_the_call(out: Path, capsys: Captured) -> None:
-    expected = check(capsys, "out", "--truth", "trips.csv", "--json")
-    assert check(capsys, "out", "--truth", "trips.csv", "--plan", "plan.toml", "--json") == expected
+def test_the_columns_of_the_truth_come_from_the_card_the_plan_or_the_call(out: Path) -> None:
+    expected = check("out", "--truth", "trips.csv", "--json")
+    assert check("out", "--truth", "trips.csv", "--plan", "plan.toml", "--json") == expected
     Path("renamed.csv").write_text(Path("trips.csv").read_text().replace("home", "from").replace("flow", "n"))
     call = ("out", "--truth", "renamed.csv", "--column", "origin=from", "--count", "n", "--json")
-    assert check(capsys, *call) == expected
+    assert check(*call) == expected
 
 
-def test_a_plot_is_saved_where_the_steward_says_but_never_in_the_folder(out: Path, capsys: Captured) -> None:
-    check(capsys, "out", "--truth", "trips.csv", "--plot", "errors.svg")
+def test_a_plot_is_saved_where_the_steward_says_but_never_in_the_folder(out: Path) -> None:
+    check("out", "--truth", "trips.csv", "--plot", "errors.svg")
     assert FENCE in Path("errors.svg").read_text()
     for inside in ("out/errors.png", "out/../out/deep/errors.png"):
-        code, _, message = leave(capsys, "out", "--truth", "trips.csv", "--plot", inside)
+        code, _, message = leave("out", "--truth", "trips.csv", "--plot", inside)
         assert (code, "never write it into the release folder" in message) == (2, True)
-    assert check(capsys, "out")
+    assert check("out")
 
 
 def test_without_matplotlib_a_plot_is_refused_with_the_way_to_get_it(
-    out: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__
 
@@ -144,7 +141,7 @@ def test_without_matplotlib_a_plot_is_refused_with_the_way_to_get_it(
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    code, _, message = leave(capsys, "out", "--truth", "trips.csv", "--plot", "errors.png")
+    code, _, message = leave("out", "--truth", "trips.csv", "--plot", "errors.png")
     assert (code, "pip install 'treetop-dp[plot]'" in message) == (2, True)
 
 
@@ -162,19 +159,19 @@ def test_without_matplotlib_a_plot_is_refused_with_the_way_to_get_it(
         (["out", "--truth", "trips.csv", "--plot", "errors.nonsense"], "the plot cannot be written"),
     ],
 )
-def test_a_mistake_in_the_call_ends_with_2(arguments: list[str], message: str, out: Path, capsys: Captured) -> None:
+def test_a_mistake_in_the_call_ends_with_2(arguments: list[str], message: str, out: Path) -> None:
     Path("other.toml").write_text(PLAN.replace("destination-first", "origin-first"))
-    code, _, text = leave(capsys, *arguments)
+    code, _, text = leave(*arguments)
     assert code == 2
     assert message in text
     assert "Traceback" not in text
 
 
-def test_what_a_card_says_cannot_drive_the_terminal(out: Path, capsys: Captured) -> None:
+def test_what_a_card_says_cannot_drive_the_terminal(out: Path) -> None:
     card = json.loads((out / "card.json").read_text())
     card["\x1b[2J"] = 1
     (out / "card.json").write_text(json.dumps(card))
-    code, output, _ = leave(capsys, "out")
+    code, output, _ = leave("out")
     assert code == 1
     assert "\x1b[2J" not in output
 
@@ -193,12 +190,12 @@ def test_what_was_dropped_counts_as_error(out: Path, capsys: Captured) -> None:
     release = ["release", "plan.toml", "trips.csv", "--out", "dropped", "--quiet", "--allow-dropped", *KEY]
     main(release)
     capsys.readouterr()
-    told = json.loads(check(capsys, "dropped", "--truth", "trips.csv", "--json"))["errors"]
+    told = json.loads(check("dropped", "--truth", "trips.csv", "--json"))["errors"]
     assert told["unknown"] == {"rows": 1, "records": 300, "dropped": 300}
     total = told["levels"][0]
     assert 250 < total["largest"] < 350
     assert all(level["lost_mass"] >= 300 / 700 for level in told["levels"][1:])
-    shown = check(capsys, "dropped", "--truth", "trips.csv")
+    shown = check("dropped", "--truth", "trips.csv")
     fenced = shown.split(FENCE)[1]
     assert "1 of 2 rows were dropped, which stand for 300 of 700 records (50.0%)." in fenced
     assert "would be known without the blanks around them" in fenced
@@ -221,9 +218,9 @@ def test_a_truth_that_takes_the_plan_to_read_says_so(
     Path("read.txt").write_text(table, encoding=encoding)
     main(["release", "read.toml", "read.txt", "--out", "read", "--quiet", *KEY])
     capsys.readouterr()
-    code, _, message = leave(capsys, "read", "--truth", "read.txt")
+    code, _, message = leave("read", "--truth", "read.txt")
     assert code == 2 and "as --plan" in message
-    check(capsys, "read", "--truth", "read.txt", "--plan", "read.toml")
+    check("read", "--truth", "read.txt", "--plan", "read.toml")
 
 
 @pytest.mark.parametrize("name", ["friendships", "users"])
@@ -233,6 +230,6 @@ def test_the_truth_of_a_graph_takes_the_plan(name: str, tmp_path: Path, capsys: 
     main(["release", plan, "--out", made, "--quiet", *KEY])
     capsys.readouterr()
     truth = str(graph / ("edges.csv" if name == "friendships" else "nodes.csv"))
-    code, _, message = leave(capsys, made, "--truth", truth)
+    code, _, message = leave(made, "--truth", truth)
     assert code == 2 and "made from a graph" in message and "as --plan" in message
-    check(capsys, made, "--truth", truth, "--plan", plan)
+    check(made, "--truth", truth, "--plan", plan)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from treetop import cli
+from tests.commands import refused, said
 
 TOWNS = ["A\x1b", "Ab", "Ac", "Ba", "Bb", "Ca"]
 PLACE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1], levels=["region", "town"])
@@ -40,32 +40,25 @@ def folder(release: tt.Release, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    cli.main(["estimate", *map(str, arguments)])
-    shown = capsys.readouterr()
-    assert "Not private" in shown.err  # every one here has a testing key
-    return shown.out
+def run(*words: object) -> str:
+    done = said(("estimate", *words))
+    assert done.code == 0 and "Not private" in done.err  # every one here has a testing key
+    return done.out
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["estimate", *map(str, arguments)])
-    assert leaving.value.code == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Traceback" not in shown.err
-    return shown.err
+def failure(*words: object) -> str:
+    code, message = refused("estimate", *words)
+    assert code == 2
+    return message
 
 
-def test_without_options_it_shows_differences_by_level_and_what_to_do_next(
-    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = run(capsys, folder)
+def test_without_options_it_shows_differences_by_level_and_what_to_do_next(folder: Path, release: tt.Release) -> None:
+    shown = run(folder)
     for level in ("total", "place region × sex", "place town × sex", "place town ", "typical sd", "mean difference"):
         assert level in shown
     assert f"Next: treetop estimate {folder} --level place.town" in shown
     assert f"Next: treetop estimate {folder} --out {folder}-estimated" in shown
-    told = json.loads(run(capsys, folder, "--json"))
+    told = json.loads(run(folder, "--json"))
     levels, margins = ["total", "place.region", "sex", "place.town"], [one.margin.part for one in release.margins]
     assert [level["name"] for level in told["levels"]] == [*levels, *margins]
     towns = release.estimates("place.town")
@@ -81,39 +74,37 @@ def test_without_options_it_shows_differences_by_level_and_what_to_do_next(
     assert told["levels"][0]["sd"] == told["levels"][0]["difference"] == 0  # the total is public
 
 
-def test_a_level_is_a_table_for_people_and_for_machines(
-    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_level_is_a_table_for_people_and_for_machines(folder: Path, release: tt.Release) -> None:
     expected = release.estimates("place.town")
-    lines = run(capsys, folder, "--level", "place.town").splitlines()
+    lines = run(folder, "--level", "place.town").splitlines()
     assert lines[0].split() == ["place", "sex", "estimate", "sd", "count"]
     assert len(lines) == expected.num_rows + 1
-    rows = list(csv.DictReader(io.StringIO(run(capsys, folder, "--level", "place.town", "--csv"))))
+    rows = list(csv.DictReader(io.StringIO(run(folder, "--level", "place.town", "--csv"))))
     assert [float(row["estimate"]) for row in rows] == pytest.approx(expected["estimate"].to_pylist())
     assert [int(row["count"]) for row in rows] == expected["count"].to_pylist()
-    told = json.loads(run(capsys, folder, "--level", "place.town", "--json"))
+    told = json.loads(run(folder, "--level", "place.town", "--json"))
     assert told["rows"] == expected.to_pylist()
     assert told["left_out"] == 0
 
 
-def test_a_limit_shows_the_largest_estimates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    every = json.loads(run(capsys, folder, "--level", "place.town", "--json"))["rows"]
-    told = json.loads(run(capsys, folder, "--level", "place.town", "--json", "--limit", "2"))
+def test_a_limit_shows_the_largest_estimates(folder: Path) -> None:
+    every = json.loads(run(folder, "--level", "place.town", "--json"))["rows"]
+    told = json.loads(run(folder, "--level", "place.town", "--json", "--limit", "2"))
     assert told["rows"] == sorted(every, key=lambda row: -row["estimate"])[:2]
     assert told["left_out"] == len(every) - 2
 
 
-def test_codes_that_drive_a_terminal_are_shown_harmless(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = run(capsys, folder, "--level", "place.town")
+def test_codes_that_drive_a_terminal_are_shown_harmless(folder: Path) -> None:
+    shown = run(folder, "--level", "place.town")
     assert "\x1b" not in shown
     assert "A\N{REPLACEMENT CHARACTER}" in shown
 
 
 def test_out_writes_a_release_of_lower_error_that_passes_its_check(
-    folder: Path, release: tt.Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, release: tt.Release, tmp_path: Path
 ) -> None:
     out = tmp_path / "again"
-    told = json.loads(run(capsys, folder, "--out", out, "--json"))
+    told = json.loads(run(folder, "--out", out, "--json"))
     assert told["source"] == release.card["id"]
     assert told["next"] == f"treetop check {out}"
     assert not [finding for verdict in tt.check(out) for finding in verdict.findings]
@@ -123,43 +114,37 @@ def test_out_writes_a_release_of_lower_error_that_passes_its_check(
     assert np.array_equal(again.count, expected.count)
     assert (told["total"], told["leaves"], told["id"]) == (again.total, len(again.count), again.card["id"])
     assert (out / "nodes.parquet").is_file()
-    assert f"estimated again from release {release.card['id']}" in run(capsys, folder, "--out", out, "--force")
-    assert "already" in failure(capsys, out, "--out", tmp_path / "third")
-    assert "--out" not in run(capsys, out)  # there is nothing more to do
+    assert f"estimated again from release {release.card['id']}" in run(folder, "--out", out, "--force")
+    assert "already" in failure(out, "--out", tmp_path / "third")
+    assert "--out" not in run(out)  # there is nothing more to do
 
 
-def test_coordinates_go_with_the_release(
-    release: tt.Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_coordinates_go_with_the_release(release: tt.Release, tmp_path: Path) -> None:
     from treetop.release.folder import drafted
 
     digest = SPINE.trees[0].digest
     places = pa.table({"code": TOWNS, "name": TOWNS, "latitude": [1.0] * 6, "longitude": [2.0] * 6})
     with drafted(release, tmp_path / "one", places={digest: places}) as draft:
         draft.place()
-    run(capsys, tmp_path / "one", "--out", tmp_path / "two")
+    run(tmp_path / "one", "--out", tmp_path / "two")
     assert pq.read_table(tmp_path / "two" / "places" / f"{digest}.parquet").equals(places)
     assert not [finding for verdict in tt.check(tmp_path / "two") for finding in verdict.findings]
 
 
-def test_a_release_that_has_not_kept_its_measurements_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_that_has_not_kept_its_measurements_says_what_to_do(tmp_path: Path) -> None:
     table = pa.table({"place": TOWNS, "sex": ["f"] * 6})
     unit = tt.Unit("trip", neighbours="replace")
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=1), confidence=None)
     tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32))).save(tmp_path / "release")
     for arguments in ((), ("--level", "sex"), ("--out", tmp_path / "again")):
-        assert "`keep_measurements=True`" in failure(capsys, tmp_path / "release", *arguments)
+        assert "`keep_measurements=True`" in failure(tmp_path / "release", *arguments)
     assert not (tmp_path / "again").exists()
 
 
-def test_what_is_unresolved_is_estimated_but_not_released_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_unresolved_is_estimated_but_not_released_again(tmp_path: Path) -> None:
     released(resolve={"sigmas": 3}).save(tmp_path / "release")
-    assert "--out" not in run(capsys, tmp_path / "release")
-    message = failure(capsys, tmp_path / "release", "--out", tmp_path / "again")
+    assert "--out" not in run(tmp_path / "release")
+    message = failure(tmp_path / "release", "--out", tmp_path / "again")
     assert "no place in a second estimate" in message
 
 
@@ -174,14 +159,12 @@ def test_what_is_unresolved_is_estimated_but_not_released_again(
         (["--level", "county"], "there is no level 'county'"),
     ],
 )
-def test_mistakes_in_the_call_say_what_to_do(
-    folder: Path, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert told in failure(capsys, folder, *arguments)
+def test_mistakes_in_the_call_say_what_to_do(folder: Path, arguments: list[str], told: str) -> None:
+    assert told in failure(folder, *arguments)
 
 
-def test_an_existing_folder_is_not_replaced_unless_forced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_folder_is_not_replaced_unless_forced(folder: Path) -> None:
     other = folder.with_name("other")
     other.mkdir()
-    assert "exists already" in failure(capsys, folder, "--out", other)
-    assert "is the release itself" in failure(capsys, folder, "--out", folder, "--force")
+    assert "exists already" in failure(folder, "--out", other)
+    assert "is the release itself" in failure(folder, "--out", folder, "--force")

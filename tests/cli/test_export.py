@@ -17,6 +17,7 @@ import pytest
 import python_calamine
 
 import treetop as tt
+from tests.commands import refused
 from treetop import cli
 from treetop.cli import export as command
 from treetop.exporting import FORMATS, Exported
@@ -43,11 +44,10 @@ def folder(release: tt.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return tmp_path / "release"
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["export", *map(str, arguments)])
-    assert leaving.value.code == 2
-    return capsys.readouterr().err
+def failure(*words: object) -> str:
+    code, message = refused("export", *words)
+    assert code == 2
+    return message
 
 
 def read(path: str) -> list[dict[str, str]]:
@@ -106,14 +106,14 @@ def test_a_map_is_one_file_that_people_are_told_to_open(folder: Path, capsys: py
     cli.main(["export", str(folder), "--to", "map", "--out", "map.html", *options])
     assert "map.html: " in (told := capsys.readouterr().out) and "open it in a browser" in told
     assert "Outlines: nobody &amp; sons" in Path("map.html").read_text(encoding="utf-8")
-    assert "needs to know where the places are" in failure(capsys, folder, "--to", "map", "--out", "other.html")
+    assert "needs to know where the places are" in failure(folder, "--to", "map", "--out", "other.html")
 
 
 def _square(x: float, y: float) -> list[tuple[float, float]]:
     return [(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1), (x, y)]
 
 
-def test_columns_and_levels_can_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_and_levels_can_be_named(folder: Path) -> None:
     Path("other.csv").write_text(PLACES.replace("region,town,name,lat,lon", "r,key,label,north,east"))
     names = ["--code", "key", "--latitude", "north", "--longitude", "east", "--name", "label"]
     cli.main(["export", str(folder), "--to", "flowmap", "--out", "a", "--coordinates", "other.csv", *names])
@@ -134,44 +134,42 @@ def test_columns_and_levels_can_be_named(folder: Path, capsys: pytest.CaptureFix
 def test_places_without_coordinates_are_left_out_when_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("places.csv").write_text(PLACES.replace("40,15", ","))
     arguments = [str(folder), "--to", "kepler", "--out", "flows.csv", "--coordinates", "places.csv"]
-    assert "1 code with flows lack coordinates: 'None'" in failure(capsys, *arguments)
+    assert "1 code with flows lack coordinates: 'None'" in failure(*arguments)
     assert not Path("flows.csv").exists()
     cli.main(["export", *arguments, "--skip-missing"])
     assert "The flows of 1 code without coordinates were left out: None" in capsys.readouterr().out
     assert not any("None" in (row["origin"], row["destination"]) for row in read("flows.csv"))
 
 
-def test_refusals_are_one_line_and_leave_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals_are_one_line_and_leave_nothing(folder: Path) -> None:
     before = sorted(path.name for path in Path().iterdir())
-    inside = failure(capsys, folder, "--to", "od", "--out", folder / "flows.csv", "--force")
+    inside = failure(folder, "--to", "od", "--out", folder / "flows.csv", "--force")
     for message, expected in [
         (inside, "inside the release"),
-        (failure(capsys, folder, "--to", "kepler", "--out", "out"), "kepler needs coordinates"),
-        (failure(capsys, "nowhere", "--to", "od", "--out", "out"), "not a release folder"),
-        (failure(capsys, folder, "--to", "od", "--out", "places.csv"), "places.csv exists already"),
+        (failure(folder, "--to", "kepler", "--out", "out"), "kepler needs coordinates"),
+        (failure("nowhere", "--to", "od", "--out", "out"), "not a release folder"),
+        (failure(folder, "--to", "od", "--out", "places.csv"), "places.csv exists already"),
     ]:
         assert expected in message
         assert message.startswith("treetop: ")
         assert message.count("\n") == 1
-    assert "flowmop" in failure(capsys, folder, "--to", "flowmop", "--out", "out")
+    assert "flowmop" in failure(folder, "--to", "flowmop", "--out", "out")
     assert sorted(path.name for path in Path().iterdir()) == before
 
 
 @pytest.mark.parametrize("form", ["excel", "site"])
-def test_a_disk_that_is_full_is_told_in_one_line(
-    form: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_is_told_in_one_line(form: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(zipfile.ZipFile, "write", full)
     out = "table.xlsx" if form == "excel" else "site"
-    message = failure(capsys, folder, "--to", form, "--out", out)
+    message = failure(folder, "--to", form, "--out", out)
     assert message == f"treetop: {out}: cannot be written: No space left on device\n"
     assert sorted(path.name for path in Path().iterdir()) == ["places.csv", "release"]
 
 
-def test_an_export_is_replaced_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_is_replaced_by_force(folder: Path) -> None:
     for force in ([], ["--force"]):
         cli.main(["export", str(folder), "--to", "qgis", "--out", "table.csv", *force])
     assert Path("table.csvt").read_text() == '"String","String","Integer","Integer","Integer"\n'
@@ -208,17 +206,17 @@ def test_of_many_codes_that_are_left_out_the_rest_is_counted() -> None:
     assert command.render(FORMATS["kepler"], few).endswith("c08, c09")
 
 
-def test_files_with_places_may_be_in_another_encoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_with_places_may_be_in_another_encoding(folder: Path) -> None:
     Path("places.csv").write_text(PLACES.replace("Due", "Forlì"), encoding="latin-1")
     arguments = [str(folder), "--to", "flowmap", "--out", "out", "--coordinates", "places.csv"]
-    assert "--encoding" in failure(capsys, *arguments)
+    assert "--encoding" in failure(*arguments)
     cli.main(["export", *arguments, "--encoding", "latin-1"])
     assert "Forlì" in [row["name"] for row in read("out/locations.csv")]
     arguments = [str(folder), "--to", "od", "--out", "od.csv", "--encoding", "latin-1"]
-    assert "name the file too" in failure(capsys, *arguments)
+    assert "name the file too" in failure(*arguments)
 
 
-def test_boundaries_may_be_in_another_encoding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_boundaries_may_be_in_another_encoding(folder: Path) -> None:
     squares = [
         {"properties": {"id": town, "name": "Forlì"}, "geometry": {"type": "Polygon", "coordinates": [_square(x, y)]}}
         for town, (y, x) in TOWNS.items()
@@ -227,15 +225,15 @@ def test_boundaries_may_be_in_another_encoding(folder: Path, capsys: pytest.Capt
     path = Path("towns.geojson")
     path.write_text(text, encoding="latin-1")
     arguments = [str(folder), "--to", "map", "--boundaries", str(path), "--force", "--out", "map.html"]
-    message = failure(capsys, *arguments)
+    message = failure(*arguments)
     assert "is not UTF-8, which GeoJSON is: name its encoding, such as --encoding latin-1" in message
-    assert "is not ascii text: name its true encoding" in failure(capsys, *arguments, "--encoding", "ascii")
-    assert "is not nonsense text" in failure(capsys, *arguments, "--encoding", "nonsense")
+    assert "is not ascii text: name its true encoding" in failure(*arguments, "--encoding", "ascii")
+    assert "is not nonsense text" in failure(*arguments, "--encoding", "nonsense")
     for written in ("latin-1", "utf-8", "utf-8-sig"):  # what is UTF-8 stays so, whatever the other file is
         path.write_text(text, encoding=written)
         cli.main(["export", *arguments, "--encoding", "latin-1"])
         assert "Forlì" in Path("map.html").read_text(encoding="utf-8")
     path.write_text("<kml>")
-    assert "is not GeoJSON: line 1, column 1 is not JSON" in failure(capsys, *arguments)
+    assert "is not GeoJSON: line 1, column 1 is not JSON" in failure(*arguments)
     path.write_bytes(b"\x1f\x8bnothing")
-    assert "is a damaged gzip file" in failure(capsys, *arguments)
+    assert "is a damaged gzip file" in failure(*arguments)

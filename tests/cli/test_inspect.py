@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.commands import refused, said
 from treetop import PlanFile, cli, read_plan
 from treetop.errors import IncompletePlan
 
@@ -40,22 +41,20 @@ def shared(folder: Path) -> Path:
     return DATA
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    cli.main(["inspect", *map(str, arguments)])
-    captured = capsys.readouterr()
-    assert "for the steward only" in captured.err
-    return captured.out
+def run(*words: object) -> str:
+    done = said(("inspect", *words))
+    assert done.code == 0 and "for the steward only" in done.err, done.err
+    return done.out
 
 
-def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    return json.loads(run(capsys, *arguments, "--json"))
+def as_json(*words: object) -> Any:
+    return json.loads(run(*words, "--json"))
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["inspect", *map(str, arguments)])
-    assert leaving.value.code == 2
-    return capsys.readouterr().err
+def failure(*words: object) -> str:
+    code, message = refused("inspect", *words)
+    assert code == 2
+    return message
 
 
 def looks(described: Any) -> dict[str, str]:
@@ -103,25 +102,21 @@ def trips(folder: Path) -> Path:
     )
 
 
-def test_rows_columns_types_distinct_and_missing_values_are_told(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_columns_types_distinct_and_missing_values_are_told(folder: Path) -> None:
     table = write(folder, sex=["f", "m", None, ""], age=[1, 2, 3, 3], x=[0.5, 1.0, 2.0, None])
-    described = as_json(capsys, table)
+    described = as_json(table)
     assert described["rows"] == 4
     assert [(c["name"], c["type"], c["distinct"], c["missing"]) for c in described["columns"]] == [
         ("sex", "text", 2, 2),
         ("age", "whole number", 3, 0),
         ("x", "number", 3, 1),
     ]
-    assert "4 rows, 3 columns" in run(capsys, table)
+    assert "4 rows, 3 columns" in run(table)
 
 
-def test_two_columns_of_one_lookup_become_origin_and_destination(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_columns_of_one_lookup_become_origin_and_destination(folder: Path) -> None:
     out = folder / "plan.toml"
-    told = run(capsys, trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
+    told = run(trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
     assert "40 of 40 codes of home are in town (region > province > town)" in told
     assert open_fields(out) == OPEN
     assert answer(out).count is None
@@ -134,73 +129,67 @@ def test_two_columns_of_one_lookup_become_origin_and_destination(
     assert (lookup.name, lookup.latitude, lookup.longitude) == ("town_name", "lat", "lon")
 
 
-def test_the_draft_is_printed_when_no_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_draft_is_printed_when_no_file_is_named(folder: Path) -> None:
     table = trips(folder)
-    told = run(capsys, table, "--hierarchy", folder / "places.csv")
+    told = run(table, "--hierarchy", folder / "places.csv")
     draft = told[told.index("# A plan for table.parquet") :]
     assert tomllib.loads(draft)["attributes"]["destination"] == {"column": "work", "same_as": "origin"}
-    assert as_json(capsys, table, "--hierarchy", folder / "places.csv")["draft"] == draft
+    assert as_json(table, "--hierarchy", folder / "places.csv")["draft"] == draft
 
 
-def test_a_file_that_exists_is_never_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_exists_is_never_overwritten(folder: Path) -> None:
     out = folder / "plan.toml"
     out.write_text("mine")
-    assert "exists already and is kept" in failure(capsys, trips(folder), "--out", out)
+    assert "exists already and is kept" in failure(trips(folder), "--out", out)
     assert out.read_text() == "mine"
 
 
-def test_a_draft_that_cannot_be_written_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "cannot be written" in failure(capsys, trips(folder), "--out", folder / "none" / "plan.toml")
+def test_a_draft_that_cannot_be_written_is_an_error(folder: Path) -> None:
+    assert "cannot be written" in failure(trips(folder), "--out", folder / "none" / "plan.toml")
 
 
-def test_codes_that_do_not_match_are_listed_and_the_draft_asks_about_them(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_codes_that_do_not_match_are_listed_and_the_draft_asks_about_them(folder: Path) -> None:
     table = write(folder, town=[f"{i:05}" for i in range(30)] * 3 + ["99999", "88888"])
-    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    described = as_json(table, "--hierarchy", folder / "places.csv")
     (match,) = described["matches"]
     assert (match["codes"], match["matched"], match["unmatched_examples"]) == (32, 30, ["88888", "99999"])
     assert '# unknown = "elsewhere"' in described["draft"]
     assert "88888" not in described["draft"]
 
 
-def test_lost_leading_zeros_are_noticed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lost_leading_zeros_are_noticed(folder: Path) -> None:
     table = write(folder, town=list(range(40)) * 3)
-    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    described = as_json(table, "--hierarchy", folder / "places.csv")
     assert described["matches"][0]["leading_zeros_lost"] == 40
-    assert "with their leading zeros" in run(capsys, table, "--hierarchy", folder / "places.csv")
+    assert "with their leading zeros" in run(table, "--hierarchy", folder / "places.csv")
 
 
-def test_lost_leading_zeros_are_suspected_without_a_lookup(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lost_leading_zeros_are_suspected_without_a_lookup(folder: Path) -> None:
     table = write(folder, county=list(range(1001, 56001, 1000)) * 3)
-    assert "leading zeros may be lost" in run(capsys, table)
+    assert "leading zeros may be lost" in run(table)
 
 
-def test_a_coarser_column_that_also_matches_is_not_an_attribute_of_its_own(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_coarser_column_that_also_matches_is_not_an_attribute_of_its_own(folder: Path) -> None:
     towns = [f"{i:05}" for i in range(40)]
     table = write(folder, province=[f"{int(t) // 5:02}" for t in towns], town=towns)
-    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    described = as_json(table, "--hierarchy", folder / "places.csv")
     assert [match["hierarchy_column"] for match in described["matches"]] == ["province", "town"]
     assert [attribute["column"] for attribute in described["attributes"]] == ["town"]
 
 
-def test_a_few_small_numbers_are_not_taken_for_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_few_small_numbers_are_not_taken_for_codes(folder: Path) -> None:
     (folder / "zones.csv").write_text("zone,borough\n" + "".join(f"{i},b{i % 5}\n" for i in range(1, 266)))
     table = write(folder, passengers=[1, 2, 3, 4] * 20, zone=[*range(1, 81)])
-    described = as_json(capsys, table, "--hierarchy", folder / "zones.csv")
+    described = as_json(table, "--hierarchy", folder / "zones.csv")
     assert [match["column"] for match in described["matches"]] == ["zone"]
 
 
-def test_a_lookup_that_matches_nothing_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lookup_that_matches_nothing_is_told(folder: Path) -> None:
     table = write(folder, sex=["f", "m"] * 30)
-    assert "no column holds codes of" in run(capsys, table, "--hierarchy", folder / "places.csv")
+    assert "no column holds codes of" in run(table, "--hierarchy", folder / "places.csv")
 
 
-def test_columns_that_nest_are_found_and_drafted_as_one_attribute(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_that_nest_are_found_and_drafted_as_one_attribute(folder: Path) -> None:
     towns = [i % 30 for i in range(300)]
     table = write(
         folder,
@@ -209,7 +198,7 @@ def test_columns_that_nest_are_found_and_drafted_as_one_attribute(
         province=[f"p{i % 6}" for i in towns],
         colour=[f"c{i % 7}" for i in range(300)],
     )
-    described = as_json(capsys, table, "--out", folder / "plan.toml")
+    described = as_json(table, "--out", folder / "plan.toml")
     assert described["chains"] == [["region", "province", "town"]]
     assert [one["column"] for one in described["attributes"]] == ["town", "colour"]
     assert open_fields(folder / "plan.toml")[:2] == ["attributes.town.hierarchy", "attributes.town.levels"]
@@ -235,61 +224,55 @@ def named_trips(folder: Path, rows: int = 400) -> Path:
     )
 
 
-def test_names_beside_codes_are_no_attributes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_beside_codes_are_no_attributes(folder: Path) -> None:
     names = {"Comune": "home", "home_region_name": "home_region", "work_label": "work"}
-    described = as_json(capsys, named_trips(folder))
+    described = as_json(named_trips(folder))
     assert described["names"] == names
     assert described["chains"] == [["home_region", "home"]]
     assert [one["column"] for one in described["attributes"]] == ["home", "work", "sex"]
     assert "could be attributes" not in described["draft"]
-    told = run(capsys, named_trips(folder), "--hierarchy", folder / "places.csv")
+    told = run(named_trips(folder), "--hierarchy", folder / "places.csv")
     assert "work_label names the codes of work, one to one: no attribute of its own" in told
 
 
-def test_names_beside_codes_of_a_lookup_are_its_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_beside_codes_of_a_lookup_are_its_names(folder: Path) -> None:
     out = folder / "plan.toml"
-    run(capsys, named_trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
+    run(named_trips(folder), "--hierarchy", folder / "places.csv", "--out", out)
     file = answer(out)
     assert file.columns == {"origin": "home", "destination": "work"}
     assert file.lookups["origin"].name == "town_name"
 
 
-def test_a_row_a_place_is_enough_for_a_lookup_that_has_its_name(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_a_place_is_enough_for_a_lookup_that_has_its_name(folder: Path) -> None:
     towns = [f"{i:05}" for i in range(0, 40, 2)]
     table = write(folder, label=[f"Town {int(town)}" for town in towns], code=towns, people=list(range(20)))
-    assert as_json(capsys, table)["names"] == {}
-    described = as_json(capsys, table, "--hierarchy", folder / "places.csv")
+    assert as_json(table)["names"] == {}
+    described = as_json(table, "--hierarchy", folder / "places.csv")
     assert described["names"] == {"label": "code"}
     assert [one["column"] for one in described["attributes"]] == ["code"]
 
 
-def test_names_alone_are_codes_when_the_lookup_knows_only_them(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_alone_are_codes_when_the_lookup_knows_only_them(folder: Path) -> None:
     (folder / "names.csv").write_text("region,town_name\n" + "".join(f"{'NS'[i // 20]},Town {i}\n" for i in range(40)))
     rows = [i * i % 40 for i in range(400)]
     table = write(folder, town=[f"X{i:05}" for i in rows], town_name=[f"Town {i}" for i in rows])
-    described = as_json(capsys, table, "--hierarchy", folder / "names.csv")
+    described = as_json(table, "--hierarchy", folder / "names.csv")
     assert described["names"] == {"town": "town_name"}
     assert [one["column"] for one in described["attributes"]] == ["town_name"]
 
 
-def test_columns_that_go_together_by_accident_or_hold_the_same_codes_are_not_names(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_that_go_together_by_accident_or_hold_the_same_codes_are_not_names(folder: Path) -> None:
     table = write(folder, sex=["f", "m", "f", "m"], work=["yes", "no", "yes", "no"])
-    assert as_json(capsys, table)["names"] == {}
+    assert as_json(table)["names"] == {}
     stays = [f"{i % 40:05}" for i in range(400)]
-    described = as_json(capsys, write(folder, home=stays, work=stays))
+    described = as_json(write(folder, home=stays, work=stays))
     assert described["names"] == {}
     assert [one["name"] for one in described["attributes"]] == ["origin", "destination"]
 
 
-def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path) -> None:
     blocks = [f"{state:02}{county:03}{tract:06}1001" for state in (1, 2) for county in (1, 3) for tract in (100, 200)]
-    described = as_json(capsys, write(folder, block=blocks * 3), "--out", folder / "plan.toml")
+    described = as_json(write(folder, block=blocks * 3), "--out", folder / "plan.toml")
     assert described["columns"][0]["prefixes"] == {
         "length": 15,
         "widths": [2, 5, 11, 12],
@@ -305,17 +288,13 @@ def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path, capsys: pyte
     assert answer(folder / "plan.toml", "hierarchy", "codes").plan.spine.trees[0].sizes == (2, 4, 8, 8, 8)
 
 
-def test_prefix_codes_of_no_known_scheme_are_cut_where_a_field_begins(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prefix_codes_of_no_known_scheme_are_cut_where_a_field_begins(folder: Path) -> None:
     codes = [f"9{a}{b:02}" for a in range(10) for b in range(1, 9)]
-    (column,) = as_json(capsys, write(folder, code=codes * 3))["columns"]
+    (column,) = as_json(write(folder, code=codes * 3))["columns"]
     assert column["prefixes"]["widths"] == [2]
 
 
-def test_identifiers_dates_counts_and_constants_are_recognised(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_identifiers_dates_counts_and_constants_are_recognised(folder: Path) -> None:
     rows = 200
     table = write(
         folder,
@@ -332,7 +311,7 @@ def test_identifiers_dates_counts_and_constants_are_recognised(
         yes=[True, False] * (rows // 2),
         many=[[1, 2]] * rows,
     )
-    described = as_json(capsys, table)
+    described = as_json(table)
     assert looks(described) == {
         "ticket": "id",
         "person_id": "id",
@@ -349,22 +328,20 @@ def test_identifiers_dates_counts_and_constants_are_recognised(
     }
     assert described["count"] == "flow"
     assert '# id = "person_id"' in described["draft"]
-    assert "stored as fractions" in run(capsys, table)
+    assert "stored as fractions" in run(table)
 
 
-def test_the_only_number_beside_codes_that_never_recur_is_taken_for_the_count(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_only_number_beside_codes_that_never_recur_is_taken_for_the_count(folder: Path) -> None:
     table = write(folder, a=["x", "x", "y", "y"], b=["u", "v", "u", "v"], z=[4, 9, 4, 1])
-    assert as_json(capsys, table)["count"] == "z"
+    assert as_json(table)["count"] == "z"
 
 
-def test_the_count_may_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_count_may_be_named(folder: Path) -> None:
     table = write(folder, a=["x", "y"] * 30, z=[4, 9] * 30)
-    described = as_json(capsys, table, "--count", "z")
+    described = as_json(table, "--count", "z")
     assert described["count"] == "z"
     assert tomllib.loads(described["draft"])["data"]["count"] == "z"
-    assert "did you mean 'z'?" in failure(capsys, table, "--count", "zz")
+    assert "did you mean 'z'?" in failure(table, "--count", "zz")
 
 
 def stays(folder: Path) -> Path:
@@ -379,10 +356,8 @@ def stays(folder: Path) -> Path:
     )
 
 
-def test_an_id_that_repeats_is_proposed_and_one_that_never_does_is_warned_of(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = run(capsys, stays(folder))
+def test_an_id_that_repeats_is_proposed_and_one_that_never_does_is_warned_of(folder: Path) -> None:
+    told = run(stays(folder))
     assert "WARNING: encounter_id never repeats" in told
     patients = [i * i % 97 for i in range(300)]
     most = max(patients.count(one) for one in set(patients))
@@ -397,8 +372,8 @@ def test_an_id_that_repeats_is_proposed_and_one_that_never_does_is_warned_of(
     assert not re.search(rf"\b(105|{len(set(patients))}|{repeated})\b", draft)
 
 
-def test_a_count_is_a_question_and_never_an_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = run(capsys, stays(folder))
+def test_a_count_is_a_question_and_never_an_answer(folder: Path) -> None:
+    told = run(stays(folder))
     assert "does a row stand for as many records as num_lab_procedures says, up to 105?" in told
     draft = told[told.index("# A plan for") :]
     assert "count" not in tomllib.loads(draft)["data"]
@@ -406,30 +381,26 @@ def test_a_count_is_a_question_and_never_an_answer(folder: Path, capsys: pytest.
     assert "Does a row stand for several records" in draft
 
 
-def test_ids_that_differ_in_spelling_only_are_warned_of_with_their_number(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ids_that_differ_in_spelling_only_are_warned_of_with_their_number(folder: Path) -> None:
     names = [f"{name}{i}" for i in range(40) for name in ("ann", "ann", "bo")]
     names[:6] = ["ann0 ", "Ann0", "cafe\u0301", "caf\u00e9", "7", "07"]
     table = write(folder, person=names, place=["x", "y"] * 60)
-    (told,) = as_json(capsys, table)["identifiers"]
+    (told,) = as_json(table)["identifiers"]
     assert (told["column"], told["other_spellings"], told["other_zeros"]) == ("person", 2, 1)
     assert told["id_clean"] == ["trim", "nfc", "casefold"]
     names[0] = "ann2 "
-    (fewer,) = as_json(capsys, write(folder, person=names, place=["x", "y"] * 60))["identifiers"]
+    (fewer,) = as_json(write(folder, person=names, place=["x", "y"] * 60))["identifiers"]
     assert (fewer["id_clean"], fewer["other_spellings"]) == (["trim", "nfc"], 2)
     names[0] = "ann0 "
-    shown = run(capsys, write(folder, person=names, place=["x", "y"] * 60))
+    shown = run(write(folder, person=names, place=["x", "y"] * 60))
     assert f"WARNING: 2 of the {told['ids']} values of person are another one but for the spelling" in shown
     assert f"1 of the {told['ids']} values of person are another one but for leading zeros" in shown
     assert "# id_clean = [" in shown
 
 
-def test_plain_values_are_asked_for_and_never_taken_from_the_table(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plain_values_are_asked_for_and_never_taken_from_the_table(folder: Path) -> None:
     table = write(folder, sex=["female", "male"] * 30, colour=["red", "blue", "blue"] * 20)
-    run(capsys, table, "--out", folder / "plan.toml")
+    run(table, "--out", folder / "plan.toml")
     draft = (folder / "plan.toml").read_text()
     assert not any(word in draft for word in ("female", "blue"))
     assert open_fields(folder / "plan.toml")[0] == "attributes.sex.hierarchy"
@@ -437,40 +408,38 @@ def test_plain_values_are_asked_for_and_never_taken_from_the_table(
     assert file.plan.spine.splits == ("sex.value", "colour.value")
 
 
-def test_a_table_without_codes_gives_a_draft_that_asks_for_attributes(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(capsys, write(folder, x=[0.5, 1.5]), "--out", folder / "plan.toml")
+def test_a_table_without_codes_gives_a_draft_that_asks_for_attributes(folder: Path) -> None:
+    run(write(folder, x=[0.5, 1.5]), "--out", folder / "plan.toml")
     assert open_fields(folder / "plan.toml") == ["attributes", *OPEN]
 
 
-def test_names_that_need_quotes_are_quoted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_need_quotes_are_quoted(folder: Path) -> None:
     table = write(folder, **{'a."b" c': ["x", "y"] * 30, "count": ["p", "q", "r"] * 20})
-    draft = tomllib.loads(as_json(capsys, table)["draft"])
+    draft = tomllib.loads(as_json(table)["draft"])
     assert [section["column"] for section in draft["attributes"].values()] == ['a."b" c', "count"]
     assert list(draft["attributes"]) == ['a_"b" c', "count_code"]
 
 
-def test_csv_codes_stay_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_codes_stay_text(folder: Path) -> None:
     (folder / "t.csv").write_text("home;n\n" + "".join(f"{i:05};{i}\n" for i in range(40)))
-    described = as_json(capsys, folder / "t.csv", "--hierarchy", folder / "places.csv")
+    described = as_json(folder / "t.csv", "--hierarchy", folder / "places.csv")
     assert described["matches"][0]["matched"] == 40
     assert described["count"] == "n"
 
 
-def test_a_table_without_rows_is_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_rows_is_described(folder: Path) -> None:
     (folder / "t.csv").write_text("a,b\n")
-    described = as_json(capsys, folder / "t.csv", "--hierarchy", folder / "places.csv")
+    described = as_json(folder / "t.csv", "--hierarchy", folder / "places.csv")
     assert (described["rows"], looks(described)) == (0, {"a": "empty", "b": "empty"})
 
 
-def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path) -> None:
     table = trips(folder)
-    assert "no such file" in failure(capsys, folder / "none.csv")
-    assert "hierarchy: " in failure(capsys, table, "--hierarchy", folder / "none.csv")
-    assert "its own hierarchy" in failure(capsys, table, "--hierarchy", table)
+    assert "no such file" in failure(folder / "none.csv")
+    assert "hierarchy: " in failure(table, "--hierarchy", folder / "none.csv")
+    assert "its own hierarchy" in failure(table, "--hierarchy", table)
     (folder / "twice.csv").write_text("a,a\n1,2\n")
-    assert "the same name" in failure(capsys, folder / "twice.csv")
+    assert "the same name" in failure(folder / "twice.csv")
 
 
 @pytest.mark.parametrize(
@@ -517,7 +486,6 @@ def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path, capsys: py
 def test_real_tables_are_matched_with_their_lookups(
     shared: Path,
     folder: Path,
-    capsys: pytest.CaptureFixture[str],
     table: str,
     lookup: str,
     columns: tuple[str, str],
@@ -526,7 +494,7 @@ def test_real_tables_are_matched_with_their_lookups(
 ) -> None:
     path = shared / f"{table}.parquet"
     out = folder / "plan.toml"
-    run(capsys, path, "--hierarchy", path.parent / f"{lookup}.parquet", "--out", out)
+    run(path, "--hierarchy", path.parent / f"{lookup}.parquet", "--out", out)
     assert open_fields(out) == OPEN
     draft = tomllib.loads(out.read_text())
     assert draft["attributes"]["origin"]["column"] == columns[0]
@@ -538,8 +506,8 @@ def test_real_tables_are_matched_with_their_lookups(
         assert answer(out).source is not None
 
 
-def test_real_prefix_codes_are_recognised(shared: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    described = as_json(capsys, shared / "od_ny_tract_mobility" / "od.parquet")
+def test_real_prefix_codes_are_recognised(shared: Path, folder: Path) -> None:
+    described = as_json(shared / "od_ny_tract_mobility" / "od.parquet")
     assert described["rows"] == 616_991
     draft = tomllib.loads(described["draft"])
     assert draft["attributes"]["origin"] == {
@@ -548,7 +516,7 @@ def test_real_prefix_codes_are_recognised(shared: Path, folder: Path, capsys: py
         "levels": ["county", "tract"],
     }
     assert draft["attributes"]["destination"] == {"column": "d_tract", "same_as": "origin"}
-    described = as_json(capsys, shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
+    described = as_json(shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
     assert described["columns"][0]["prefixes"]["scheme"] == "ISTAT codes"
 
 
@@ -574,29 +542,25 @@ def patients(folder: Path) -> Path:
     )
 
 
-def test_several_hierarchies_are_matched_and_a_ragged_tree_is_one(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_hierarchies_are_matched_and_a_ragged_tree_is_one(folder: Path) -> None:
     table, out = patients(folder), folder / "plan.toml"
     files = ("--hierarchy", folder / "places.csv", "--hierarchy", folder / "tree.csv")
-    told = as_json(capsys, table, *files)
+    told = as_json(table, *files)
     assert told["hierarchies"] == [str(folder / "places.csv"), str(folder / "tree.csv")]
     found = {one["column"]: (one["levels"], one["matched"] == one["codes"], one["ragged"]) for one in told["matches"]}
     assert found == {
         "town": (["region", "province", "town"], True, False),
         "diagnosis": (["chapter", "block", "code"], True, True),
     }
-    assert "(chapter > block > code, some branches ending early)" in run(capsys, table, *files, "--out", out)
+    assert "(chapter > block > code, some branches ending early)" in run(table, *files, "--out", out)
     file = answer(out, "values")
     assert file.plan.spine.attributes["diagnosis"].sizes == (2, 8, 32)
     assert file.columns == {name: name for name in ("town", "diagnosis", "age", "sex", "outcome")}
 
 
-def test_five_columns_are_drafted_coarse_levels_first_with_their_margins(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_five_columns_are_drafted_coarse_levels_first_with_their_margins(folder: Path) -> None:
     table, out = patients(folder), folder / "plan.toml"
-    run(capsys, table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "places.csv", "--out", out)
+    run(table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "places.csv", "--out", out)
     file = answer(out, "values")
     assert file.plan.spine.splits == (
         *("town.region", "diagnosis.chapter", "age.value", "sex.value", "outcome.value"),
@@ -607,56 +571,48 @@ def test_five_columns_are_drafted_coarse_levels_first_with_their_margins(
     assert out.read_text().count("Which values can it have?") == 1
 
 
-def test_a_hierarchy_that_matches_nothing_is_named_beside_one_that_does(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hierarchy_that_matches_nothing_is_named_beside_one_that_does(folder: Path) -> None:
     table = patients(folder)
     (folder / "other.csv").write_text("planet\n" + "\n".join(f"P{i}" for i in range(9)))
-    told = run(capsys, table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "other.csv")
+    told = run(table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "other.csv")
     assert f"no column holds codes of {folder / 'other.csv'}, whose columns are planet" in told
     assert f"no column holds codes of {folder / 'tree.csv'}" not in told
 
 
-def test_a_blank_that_makes_no_tree_leaves_a_lookup_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_blank_that_makes_no_tree_leaves_a_lookup_as_it_is(folder: Path) -> None:
     table = patients(folder)
     (folder / "tree.csv").write_text(TREE.replace("A,A2,,gut", ",A2,,gut"))
-    told = as_json(capsys, table, "--hierarchy", folder / "tree.csv")
+    told = as_json(table, "--hierarchy", folder / "tree.csv")
     (match,) = [one for one in told["matches"] if one["column"] == "diagnosis"]
     assert (match["levels"], match["matched"], match["codes"]) == (["code"], 30, 32)
 
 
-def test_many_codes_without_a_hierarchy_are_an_attribute_that_asks_for_one(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_codes_without_a_hierarchy_are_an_attribute_that_asks_for_one(folder: Path) -> None:
     draw = Random(17)
     codes = [f"{'ABC'[i % 3]}{i:04}" for i in range(1150)]
     table = write(folder, code=draw.choices(codes, k=60_000), sex=draw.choices("fm", k=60_000))
-    run(capsys, table, "--out", folder / "plan.toml")
+    run(table, "--out", folder / "plan.toml")
     draft = (folder / "plan.toml").read_text()
     assert '# hierarchy = "code.csv"\n# levels = ["group", "code"]' in draft
     assert tomllib.loads(draft)["spine"]["order"] == ["code.group", "sex", "code.code"]
 
 
-def test_more_columns_than_a_plan_should_have_are_named_and_left_out(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_columns_than_a_plan_should_have_are_named_and_left_out(folder: Path) -> None:
     draw = Random(17)
     table = write(folder, **{f"q{k}": draw.choices("abcdefghij"[: k + 1], k=2000) for k in range(1, 9)})
-    told = as_json(capsys, table)
+    told = as_json(table)
     assert [one["column"] for one in told["attributes"]] == [f"q{k}" for k in range(1, 7)]
     assert 'could be attributes: "q7", "q8".' in told["draft"]
 
 
-def test_other_columns_of_a_table_of_flows_are_named_and_left_out(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = as_json(capsys, named_trips(folder), "--hierarchy", folder / "places.csv")
+def test_other_columns_of_a_table_of_flows_are_named_and_left_out(folder: Path) -> None:
+    told = as_json(named_trips(folder), "--hierarchy", folder / "places.csv")
     assert [one["name"] for one in told["attributes"]] == ["origin", "destination"]
     assert 'could be attributes: "sex".' in told["draft"]
     assert tomllib.loads(told["draft"])["spine"]["margins"] == "each"
 
 
-def test_how_a_file_is_packed_is_not_in_the_title(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_a_file_is_packed_is_not_in_the_title(folder: Path) -> None:
     with gzip.open(folder / "stays.2001.csv.gz", "wt") as file:
         file.write("sex,ward\n" + "f,a\nm,b\n" * 30)
-    assert tomllib.loads(as_json(capsys, folder / "stays.2001.csv.gz")["draft"])["title"] == "stays.2001"
+    assert tomllib.loads(as_json(folder / "stays.2001.csv.gz")["draft"])["title"] == "stays.2001"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.commands import printed, refused
 from tests.everyday import plan_file
 from treetop import Loss, cli
 from treetop.privacy import epsilon_from_rho
@@ -30,37 +31,32 @@ def change(plan: Path, old: str, new: str) -> None:
     plan.write_text(plan.read_text().replace(old, new))
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    cli.main(["plan", *map(str, arguments)])
-    return capsys.readouterr().out
+def run(*words: object) -> str:
+    return printed("plan", *words)
 
 
-def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    return json.loads(run(capsys, *arguments, "--json"))
+def as_json(*words: object) -> Any:
+    return json.loads(run(*words, "--json"))
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[Any, str]:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["plan", *map(str, arguments)])
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return leaving.value.code, captured.err
+def failure(*words: object) -> tuple[int, str]:
+    return refused("plan", *words)
 
 
-def test_there_is_one_row_a_level_in_spine_order(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_there_is_one_row_a_level_in_spine_order(plan: Path) -> None:
     names = ["total", "destination.region", "origin.region", "destination.town", "origin.town"]
-    lines = run(capsys, plan).splitlines()
+    lines = run(plan).splitlines()
     rows = [re.split("  +", line.strip()) for line in lines if line[:5].strip().isdigit()]
     assert [row[1] for row in rows[:5]] == names
     beside = ["margin origin.region", "margin origin.town", "margin destination.town"]
     assert sorted(row[1] for row in rows[5:]) == sorted(beside)
-    assert [level["name"] for level in as_json(capsys, plan)["levels"]] == names
+    assert [level["name"] for level in as_json(plan)["levels"]] == names
 
 
-def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [line for line in run(capsys, plan).splitlines() if line[:5].strip().isdigit()]
+def test_the_table_and_the_json_have_the_same_numbers(plan: Path) -> None:
+    lines = [line for line in run(plan).splitlines() if line[:5].strip().isdigit()]
     rows = {row[1]: row for row in (re.split("  +", line.strip()) for line in lines)}
-    told = as_json(capsys, plan)
+    told = as_json(plan)
     for level in (*told["levels"][1:], *told["margins"]):
         row = rows[level["name"]]
         assert row[2] == level["title"]
@@ -70,18 +66,18 @@ def test_the_table_and_the_json_have_the_same_numbers(plan: Path, capsys: pytest
         assert [int(cell) for cell in row[6:]] == [level["margin"]] and level["bound"] is None
 
 
-def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    loss = as_json(capsys, plan)["loss"]
+def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path) -> None:
+    loss = as_json(plan)["loss"]
     assert (loss["epsilon"], loss["delta"], loss["delta_is_stated"]) == (1, 1e-8, True)
     assert loss["accounting"] == "exact" and loss["epsilon_by_rho"] == epsilon_from_rho(Fraction(loss["spent"]), 1e-8)
-    told = run(capsys, plan)
+    told = run(plan)
     assert "Epsilon 1 at delta 1e-08, by exact accounting; Gaussian noise." in told
     said = re.search(r"Elsewhere it counts as rho (\S+) \(zero-concentrated\), which is epsilon", told)
     assert said is not None and 0 <= Fraction(said[1]) / Fraction(loss["spent"]) - 1 < 1e-5  # six digits, rounded up
     change(plan, "delta = 1e-8", 'delta = 1e-8\naccounting = "zcdp"')
-    loss = as_json(capsys, plan)["loss"]
+    loss = as_json(plan)["loss"]
     assert loss["rho"] == float(Loss(epsilon=1, delta=1e-8).budget) and "accounting" not in loss
-    assert "Rho 0.0172054 (zero-concentrated), which is epsilon 1 at delta 1e-08" in run(capsys, plan)
+    assert "Rho 0.0172054 (zero-concentrated), which is epsilon 1 at delta 1e-08" in run(plan)
 
 
 @pytest.mark.parametrize("epsilon", ["1e10", "1e23", "1e60"])
@@ -96,50 +92,46 @@ def test_an_epsilon_that_leaves_no_noise_is_refused_before_anything_is_spent(
     assert "and at most 1e+09 is accepted" in capsys.readouterr().err
 
 
-def test_a_large_epsilon_is_kept_through_rho(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_large_epsilon_is_kept_through_rho(plan: Path) -> None:
     change(plan, "epsilon = 1.0", "epsilon = 100000.0")
-    assert "accounting" not in as_json(capsys, plan)["loss"]
+    assert "accounting" not in as_json(plan)["loss"]
 
 
-def test_an_epsilon_that_is_no_binary_fraction_is_shown_as_it_was_written(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_epsilon_that_is_no_binary_fraction_is_shown_as_it_was_written(plan: Path) -> None:
     change(plan, "epsilon = 1.0", 'accounting = "zcdp"\nepsilon = 0.1')
-    told = run(capsys, plan)
+    told = run(plan)
     assert "which is epsilon 0.1 at delta 1e-08" in told
     assert "one trip (1 record)                                      0.1 " in told
 
 
-def test_the_loss_is_told_for_a_person_with_many_trips(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan)
+def test_the_loss_is_told_for_a_person_with_many_trips(plan: Path) -> None:
+    told = as_json(plan)
     spent, (alone, *others) = Fraction(told["loss"]["spent"]), told["meaning"]
     assert [row["records"] for row in told["meaning"]] == [1, 1, 5, 10, 50]
     assert alone["epsilon"] == 1
     for row in others:
         assert row["epsilon"] == epsilon_from_rho(row["units"] ** 2 * spent, 1e-8)
         assert row["epsilon"] == Loss(rho=spent).for_records(row["units"]).epsilon_at(1e-8)
-    assert re.search(r"a person with 10 such trips \(a week there and back\) +13\.1 ", run(capsys, plan))
+    assert re.search(r"a person with 10 such trips \(a week there and back\) +13\.1 ", run(plan))
 
 
-def test_a_rho_without_delta_is_compared_at_one_and_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rho_without_delta_is_compared_at_one_and_says_so(plan: Path) -> None:
     change(plan, "epsilon = 1.0\ndelta = 1e-8", "rho = 0.5")
-    assert as_json(capsys, plan)["loss"]["delta_is_stated"] is False
-    assert "the plan states no delta" in run(capsys, plan)
+    assert as_json(plan)["loss"]["delta_is_stated"] is False
+    assert "the plan states no delta" in run(plan)
 
 
-def test_a_pure_loss_adds_up_over_records(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pure_loss_adds_up_over_records(plan: Path) -> None:
     change(plan, "delta = 1e-8", "")
-    told = as_json(capsys, plan)
+    told = as_json(plan)
     assert (told["loss"]["rho"], told["loss"]["delta"], told["loss"]["epsilon"]) == (None, None, 1)
     assert [row["epsilon"] for row in told["meaning"]] == [1, 5, 10, 50]
-    assert "pure differential privacy; Laplace noise" in run(capsys, plan)
+    assert "pure differential privacy; Laplace noise" in run(plan)
 
 
-def test_a_unit_with_several_records_also_tells_about_one_record(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_unit_with_several_records_also_tells_about_one_record(plan: Path) -> None:
     change(plan, 'entity = "trip"\ncontributions = 1', 'entity = "person"\ncontributions = 4')
-    told = as_json(capsys, plan)
+    told = as_json(plan)
     one, whole, *groups = told["meaning"]
     # Without a cap per node four records move the counts four times as far as one.
     assert one["rho"] == pytest.approx(whole["rho"] / 16)
@@ -152,28 +144,28 @@ def test_a_unit_with_several_records_also_tells_about_one_record(
     ]
 
 
-def test_an_exact_total_is_told_and_a_measured_one_is_not(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert any("the total" in thing for thing in as_json(capsys, plan)["exact"])
-    assert "- the total number of records" in run(capsys, plan)
+def test_an_exact_total_is_told_and_a_measured_one_is_not(plan: Path) -> None:
+    assert any("the total" in thing for thing in as_json(plan)["exact"])
+    assert "- the total number of records" in run(plan)
     change(plan, '"replace"', '"add-remove"')
-    assert not any("the total" in thing for thing in as_json(capsys, plan)["exact"])
+    assert not any("the total" in thing for thing in as_json(plan)["exact"])
 
 
-def test_more_confidence_gives_wider_margins(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    usual, sure = as_json(capsys, plan), as_json(capsys, plan, "--confidence", "0.999")
+def test_more_confidence_gives_wider_margins(plan: Path) -> None:
+    usual, sure = as_json(plan), as_json(plan, "--confidence", "0.999")
     assert sure["levels"][1]["margin"] > usual["levels"][1]["margin"]
-    assert "99.9%" in run(capsys, plan, "--confidence", "0.999")
+    assert "99.9%" in run(plan, "--confidence", "0.999")
 
 
-def test_an_impossible_confidence_is_a_mistake_in_the_call(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, message = failure(capsys, plan, "--confidence", "95")
+def test_an_impossible_confidence_is_a_mistake_in_the_call(plan: Path) -> None:
+    code, message = failure(plan, "--confidence", "95")
     assert code == 2
     assert "between 0 and 1" in message
 
 
-def test_an_incomplete_plan_is_refused_with_exit_code_3(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_plan_is_refused_with_exit_code_3(plan: Path) -> None:
     change(plan, 'entity = "trip"', '# entity = "trip"')
-    code, message = failure(capsys, plan)
+    code, message = failure(plan)
     assert code == 3
     assert "unit.entity" in message
 
@@ -182,17 +174,15 @@ def test_an_incomplete_plan_is_refused_with_exit_code_3(plan: Path, capsys: pyte
     ("old", "new", "message"),
     [("[loss]", "[los]", "did you mean 'loss'?"), ("1.0", "= 1", "line 17, column 11")],
 )
-def test_a_broken_plan_is_a_mistake_with_exit_code_2(
-    plan: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
-) -> None:
+def test_a_broken_plan_is_a_mistake_with_exit_code_2(plan: Path, old: str, new: str, message: str) -> None:
     change(plan, old, new)
-    code, told = failure(capsys, plan)
+    code, told = failure(plan)
     assert code == 2
     assert message in told
 
 
-def test_a_missing_plan_is_a_mistake_with_exit_code_2(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = failure(capsys, plan.parent / "other.toml")
+def test_a_missing_plan_is_a_mistake_with_exit_code_2(plan: Path) -> None:
+    code, told = failure(plan.parent / "other.toml")
     assert code == 2
     assert "no such file" in told
 
@@ -205,16 +195,14 @@ def test_the_help_of_a_command_loads_no_heavy_library(module: str) -> None:
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
-def test_a_margin_that_will_not_be_kept_is_told_with_the_error_to_expect(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_margin_that_will_not_be_kept_is_told_with_the_error_to_expect(plan: Path) -> None:
     more = "".join(f'[attributes.{name}]\nvalues = ["{name}1", "{name}2", "{name}3"]\n' for name in "xyz")
     change(plan, "[spine]\n", f'{more}[spine]\nmargins = ["x * z", "y * z"]\n')
     change(plan, '"destination-first"', '["destination.region", "origin.region", "x", "y", "z"]')
-    (told,) = as_json(capsys, plan)["not_kept"]
+    (told,) = as_json(plan)["not_kept"]
     assert told["name"] == "margin y * z" and 0 < told["least"] < told["most"]
-    (sentence,) = [one for one in as_json(capsys, plan)["warnings"] if "margin y * z will not be kept" in one]
+    (sentence,) = [one for one in as_json(plan)["warnings"] if "margin y * z will not be kept" in one]
     assert f"± {told['margin']:,} of its own measurement does not apply" in sentence
-    assert f"Warning: {sentence}" in run(capsys, plan)
+    assert f"Warning: {sentence}" in run(plan)
     change(plan, '["x * z", "y * z"]', '["x * z"]')
-    assert as_json(capsys, plan)["not_kept"] == [] and "will not be kept" not in run(capsys, plan)
+    assert as_json(plan)["not_kept"] == [] and "will not be kept" not in run(plan)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.commands import printed, refused
 from tests.everyday import plan_file, write
-from treetop import cli, read_plan
+from treetop import read_plan
 from treetop.advice import design
 
 NONE = ('order = "destination-first"', 'order = "destination-first"  # by the board\nmargins = "none"')
@@ -24,40 +25,35 @@ def plan(tmp_path: Path) -> Path:
     return folder / "plan.toml"
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    cli.main(["plan", *map(str, arguments)])
-    return capsys.readouterr().out
+def run(*words: object) -> str:
+    return printed("plan", *words)
 
 
-def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    return json.loads(run(capsys, *arguments, "--json"))
+def as_json(*words: object) -> Any:
+    return json.loads(run(*words, "--json"))
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[Any, str]:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["plan", *map(str, arguments)])
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return leaving.value.code, captured.err
+def failure(*words: object) -> tuple[int, str]:
+    return refused("plan", *words)
 
 
-def test_the_advice_is_what_the_library_gives(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
+def test_the_advice_is_what_the_library_gives(plan: Path) -> None:
+    told = as_json(plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
     found = design(read_plan(plan).plan, ["origin totals", "leaves=3"])
     assert told["design"] == json.loads(json.dumps(found.to_dict()))
     assert [row["counts"] for row in told["design"]["tables"]] == [
         "origin region", "origin town", "destination town × origin town",
     ]  # fmt: skip
     assert told["outlook"] is None
-    shown = run(capsys, plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
+    shown = run(plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
     for row in told["design"]["tables"]:
         assert f"{row['error_before']:,.4g}" in shown and f"{row['error']:,.4g}" in shown
     assert told["toml"] in shown and "No private data was read." in shown
 
 
-def test_the_advice_can_be_written_and_all_else_stays(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_advice_can_be_written_and_all_else_stays(plan: Path) -> None:
     out = plan.parent / "advised.toml"
-    told = as_json(capsys, plan, "--advise", "--write", out)
+    told = as_json(plan, "--advise", "--write", out)
     before, after = tomllib.loads(plan.read_text()), tomllib.loads(out.read_text())
     merged = ["destination.region", "origin.region", "destination.town * origin.town"]
     assert after["spine"] == {"order": merged, "margins": "each"}
@@ -68,43 +64,41 @@ def test_the_advice_can_be_written_and_all_else_stays(plan: Path, capsys: pytest
     shares = {part.name: float(part.share) for part in advised.workload if part.is_measured}
     assert shares == pytest.approx(told["design"]["split"])
     # What was written is as good as it gets: to ask again changes next to nothing.
-    assert as_json(capsys, out, "--advise")["design"]["gain"] == pytest.approx(1, abs=0.01)
+    assert as_json(out, "--advise")["design"]["gain"] == pytest.approx(1, abs=0.01)
     assert out.read_text().startswith(plan.read_text().partition("[spine]")[0])
 
 
-def test_an_order_that_is_another_is_written_in_place_of_a_list_over_several_lines(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_order_that_is_another_is_written_in_place_of_a_list_over_several_lines(plan: Path) -> None:
     splits = ["origin.region", "origin.town", "destination.region", "destination.town"]
     listed = "order = [  # coarse\n" + "".join(f'    "{split}",  # ]\n' for split in splits) + "]"
     plan.write_text(plan_file((NONE[0], listed), data=DATA))
     out = plan.parent / "advised.toml"
-    told = as_json(capsys, plan, "--advise", "--care", "region pairs", "--care", "leaves", "--write", out)
+    told = as_json(plan, "--advise", "--care", "region pairs", "--care", "leaves", "--write", out)
     after = tomllib.loads(out.read_text())
     assert after["spine"]["order"] == told["design"]["spine"] != splits
     assert list(read_plan(out).plan.spine.splits) == told["design"]["spine"]
 
 
-def test_a_twin_shows_what_released_counts_would_gain(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
+def test_a_twin_shows_what_released_counts_would_gain(plan: Path) -> None:
+    told = as_json(plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
     assert told["design"]["twin"].startswith("public table")
     assert all(row["tried"] > 0 and row["tried_before"] > 0 for row in told["design"]["tables"])
     assert told["outlook"]["total"] == 602
-    shown = run(capsys, plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
+    shown = run(plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
     assert "twin: now" in shown and "whether the public table is the private one" in shown
     prior = ("--prior", plan.parent / "twin.csv", "--prior-source", "made up", "--runs", "3")
-    assert as_json(capsys, plan, "--advise", *prior)["design"]["tables"] == told["design"]["tables"]
+    assert as_json(plan, "--advise", *prior)["design"]["tables"] == told["design"]["tables"]
 
 
-def test_the_private_table_is_no_twin(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, message = failure(capsys, plan, "--advise", "--twin", plan.parent / "trips.csv")
+def test_the_private_table_is_no_twin(plan: Path) -> None:
+    code, message = failure(plan, "--advise", "--twin", plan.parent / "trips.csv")
     assert code == 3 and "the private table itself" in message
 
 
-def test_a_plan_with_exact_accounting_is_designed_too(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_with_exact_accounting_is_designed_too(plan: Path) -> None:
     plan.write_text(plan.read_text().replace("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"'))
     out = plan.parent / "advised.toml"
-    assert as_json(capsys, plan, "--advise", "--write", out)["design"]["gain"] > 1
+    assert as_json(plan, "--advise", "--write", out)["design"]["gain"] > 1
     assert tomllib.loads(out.read_text())["loss"]["accounting"] == "exact"
 
 
@@ -124,25 +118,23 @@ def test_a_plan_with_exact_accounting_is_designed_too(plan: Path, capsys: pytest
         (["--total", "-5"], "about how many records there are"),
     ],
 )
-def test_a_mistake_is_told_in_one_message(
-    plan: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    code, told = failure(capsys, plan, *arguments)
+def test_a_mistake_is_told_in_one_message(plan: Path, arguments: list[str], message: str) -> None:
+    code, told = failure(plan, *arguments)
     assert code == 2 and message in " ".join(told.split())
 
 
-def test_a_total_shows_what_would_be_mostly_noise(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan, "--total", "2e2")["outlook"]
+def test_a_total_shows_what_would_be_mostly_noise(plan: Path) -> None:
+    told = as_json(plan, "--total", "2e2")["outlook"]
     assert told["total"] == 200 and told["verdict"] != "better than zeros"
     assert [one["name"] for one in told["tables"] if one["mostly_noise"]] == ["origin.town"]
-    shown = run(capsys, plan, "--total", "2e2")
+    shown = run(plan, "--total", "2e2")
     for sentence in told["sentences"]:
         assert sentence in shown
     assert "What to expect of about 200 records" in shown
-    assert as_json(capsys, plan)["outlook"] is None and "What to expect" not in run(capsys, plan)
+    assert as_json(plan)["outlook"] is None and "What to expect" not in run(plan)
 
 
-def test_units_that_are_public_need_no_total(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_that_are_public_need_no_total(plan: Path) -> None:
     plan.write_text(plan.read_text().replace("contributions = 1", "contributions = 1\npopulation = 2000"))
-    assert as_json(capsys, plan)["outlook"]["total"] == 2000
-    assert as_json(capsys, plan, "--advise", "--total", "3000")["outlook"]["total"] == 3000
+    assert as_json(plan)["outlook"]["total"] == 2000
+    assert as_json(plan, "--advise", "--total", "3000")["outlook"]["total"] == 3000

@@ -17,6 +17,7 @@ import pyarrow.parquet
 import pytest
 
 import treetop as tt
+from tests.commands import printed, refused
 from treetop import cli, read_plan
 from treetop.advice.losses import PROMISE
 from treetop.advice.public import read_public
@@ -68,21 +69,16 @@ def change(plan: Path, old: str, new: str) -> None:
     plan.write_text(plan.read_text().replace(old, new))
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    cli.main(["plan", *map(str, arguments)])
-    return capsys.readouterr().out
+def run(*words: object) -> str:
+    return printed("plan", *words)
 
 
-def as_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    return json.loads(run(capsys, *arguments, "--json"))
+def as_json(*words: object) -> Any:
+    return json.loads(run(*words, "--json"))
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[Any, str]:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["plan", *map(str, arguments)])
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return leaving.value.code, captured.err
+def failure(*words: object) -> tuple[int, str]:
+    return refused("plan", *words)
 
 
 def margins(plan: tt.Plan, confidence: str = "0.95") -> dict[str, int]:
@@ -90,10 +86,8 @@ def margins(plan: tt.Plan, confidence: str = "0.95") -> dict[str, int]:
     return {part.name: part.law.margin(risk) for part in plan.workload if part.is_measured}
 
 
-def test_a_target_gives_a_loss_that_meets_it_and_none_that_is_smaller_does(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = as_json(capsys, plan, "--target", "origin.town=20")
+def test_a_target_gives_a_loss_that_meets_it_and_none_that_is_smaller_does(plan: Path) -> None:
+    told = as_json(plan, "--target", "origin.town=20")
     assert told["targets"] == ["95% of origin.town within ±20"]
     loss, split = told["answer"]["loss"], told["answer"]["split"]
     file = read_plan(plan).plan
@@ -103,24 +97,22 @@ def test_a_target_gives_a_loss_that_meets_it_and_none_that_is_smaller_does(
     assert margins(less)["origin.town"] > 20
 
 
-def test_the_answer_can_be_pasted_into_the_plan(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan, "--target", "town within 20 at 99%")
+def test_the_answer_can_be_pasted_into_the_plan(plan: Path) -> None:
+    told = as_json(plan, "--target", "town within 20 at 99%")
     pasted = tomllib.loads(told["toml"])["loss"]
     assert pasted["epsilon"] == told["answer"]["loss"]["epsilon"] and pasted["delta"] == 1e-8
     assert pasted["split"] == told["answer"]["split"]
-    shown = run(capsys, plan, "--target", "town within 20 at 99%")
+    shown = run(plan, "--target", "town within 20 at 99%")
     assert told["toml"] in shown and PROMISE in shown
     assert f"The smallest loss that meets them: epsilon {pasted['epsilon']:.6g} at delta 1e-08" in shown
 
 
-def test_the_answer_can_be_written_as_a_plan_that_keeps_all_else(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_answer_can_be_written_as_a_plan_that_keeps_all_else(plan: Path) -> None:
     change(plan, 'split = "uniform"\n', '[loss.split]\n"origin.town" = 2\n')  # a split that is left out of others
     change(plan, '"origin.town" = 2\n', "".join(f'"{name}" = 2\n' for name in NAMES))
     before = tomllib.loads(plan.read_text())
     out = plan.parent / "answer.toml"
-    told = as_json(capsys, plan, "--target", "origin.town=20", "--write", out)
+    told = as_json(plan, "--target", "origin.town=20", "--write", out)
     assert told["files"] == [str(out)]
     after = tomllib.loads(out.read_text())
     assert {**before, "loss": after["loss"]} == after
@@ -128,54 +120,50 @@ def test_the_answer_can_be_written_as_a_plan_that_keeps_all_else(
     assert margins(read_plan(out).plan)["origin.town"] == 20
 
 
-def test_a_plan_is_not_written_over_another_nor_where_its_paths_lead_elsewhere(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_is_not_written_over_another_nor_where_its_paths_lead_elsewhere(plan: Path) -> None:
     text = plan.read_text()
-    code, message = failure(capsys, plan, "--target", "town=20", "--write", plan)
+    code, message = failure(plan, "--target", "town=20", "--write", plan)
     assert (code, plan.read_text()) == (2, text) and "exists already" in message
     (plan.parent / "other").mkdir()
-    code, message = failure(capsys, plan, "--target", "town=20", "--write", plan.parent / "other" / "a.toml")
+    code, message = failure(plan, "--target", "town=20", "--write", plan.parent / "other" / "a.toml")
     assert code == 2 and "relative to its folder" in message
     change(plan, "[loss]", "")
     change(plan, "epsilon = 1.0\ndelta = 1e-8\nsplit =", '[loss]\n"epsil\\u006fn" = 1.0\ndelta = 1e-8\nsplit =')
-    code, message = failure(capsys, plan, "--target", "town=20", "--write", plan.parent / "a.toml")
+    code, message = failure(plan, "--target", "town=20", "--write", plan.parent / "a.toml")
     assert code == 2 and "paste the lines by hand" in message
     assert not (plan.parent / "a.toml").exists()
 
 
-def test_the_kind_of_a_target_is_told(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = run(capsys, plan, "--target", "origin.town mean 8", "--target", "origin.region within 5 at 99%")
+def test_the_kind_of_a_target_is_told(plan: Path) -> None:
+    shown = run(plan, "--target", "origin.town mean 8", "--target", "origin.region within 5 at 99%")
     assert "- origin.town off by at most 8 on average\n" in shown
     assert "- 99% of origin.region within ±5\n" in shown
 
 
-def test_a_short_name_is_for_every_level_of_that_name_and_costs_no_more(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    short, long = (as_json(capsys, plan, "--target", f"{name}=20") for name in ("town", "origin.town"))
+def test_a_short_name_is_for_every_level_of_that_name_and_costs_no_more(plan: Path) -> None:
+    short, long = (as_json(plan, "--target", f"{name}=20") for name in ("town", "origin.town"))
     assert short["targets"] == [f"95% of {name}.town within ±20" for name in ("destination", "origin")]
     assert short["answer"]["loss"] == long["answer"]["loss"]
 
 
-def test_a_target_answers_a_loss_that_is_left_open(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stated = as_json(capsys, plan, "--target", "town=20")["answer"]
+def test_a_target_answers_a_loss_that_is_left_open(plan: Path) -> None:
+    stated = as_json(plan, "--target", "town=20")["answer"]
     change(plan, "epsilon = 1.0", "# epsilon = 1.0")
-    code, message = failure(capsys, plan)
+    code, message = failure(plan)
     assert code == 3 and "loss.epsilon" in message
-    assert as_json(capsys, plan, "--target", "town=20")["answer"] == stated
+    assert as_json(plan, "--target", "town=20")["answer"] == stated
     change(plan, "delta = 1e-8", 'delta = "?"')
-    code, message = failure(capsys, plan, "--target", "town=20")
+    code, message = failure(plan, "--target", "town=20")
     assert code == 3 and "states no delta" in message and "--delta" in message and "--pure" in message
-    assert as_json(capsys, plan, "--target", "town=20", "--delta", "1e-8")["answer"] == stated
+    assert as_json(plan, "--target", "town=20", "--delta", "1e-8")["answer"] == stated
     with pytest.raises(IncompletePlan):
         read_plan(plan)
 
 
-def test_other_questions_stay_open(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_questions_stay_open(plan: Path) -> None:
     change(plan, 'entity = "trip"', "")
     change(plan, "epsilon = 1.0", "")
-    code, message = failure(capsys, plan, "--target", "town=20")
+    code, message = failure(plan, "--target", "town=20")
     assert code == 3 and "unit.entity" in message and "loss.epsilon" not in message
 
 
@@ -190,10 +178,10 @@ def test_other_questions_stay_open(plan: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
-    plan: Path, capsys: pytest.CaptureFixture[str], loss: str, options: list[str], keys: set[str]
+    plan: Path, loss: str, options: list[str], keys: set[str]
 ) -> None:
     change(plan, "epsilon = 1.0\ndelta = 1e-8", loss)
-    told = as_json(capsys, plan, "--target", "town=20", *options)
+    told = as_json(plan, "--target", "town=20", *options)
     assert set(told["answer"]["loss"]) == keys
     file = read_plan(plan).plan
     found = tt.Plan(file.spine, file.unit, tt.Loss(**told["answer"]["loss"]), split=told["answer"]["split"])
@@ -247,27 +235,26 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
 )
 def test_a_mistake_is_told_in_one_message(
     plan: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     code: int,
     message: str,
 ) -> None:
     monkeypatch.chdir(plan.parent)
-    found, told = failure(capsys, plan, *arguments)
+    found, told = failure(plan, *arguments)
     assert found == code
     assert message in " ".join(told.split())
     assert "Traceback" not in told
 
 
-def test_a_copy_of_the_private_table_is_refused_as_a_twin(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_of_the_private_table_is_refused_as_a_twin(plan: Path) -> None:
     (plan.parent / "copy.csv").write_bytes((plan.parent / "private.csv").read_bytes())
-    code, message = failure(capsys, plan, "--twin", plan.parent / "copy.csv")
+    code, message = failure(plan, "--twin", plan.parent / "copy.csv")
     assert code == 3 and "has the content of" in message
 
 
-def test_a_grid_has_the_margins_of_the_plan_at_every_epsilon(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan, "--epsilon-grid", "2,0.5")
+def test_a_grid_has_the_margins_of_the_plan_at_every_epsilon(plan: Path) -> None:
+    told = as_json(plan, "--epsilon-grid", "2,0.5")
     file = read_plan(plan).plan
     assert [row["epsilon"] for row in told["grid"]] == [0.5] * 8 + [2.0] * 8
     for epsilon in (0.5, 2.0):
@@ -275,34 +262,34 @@ def test_a_grid_has_the_margins_of_the_plan_at_every_epsilon(plan: Path, capsys:
         expected = margins(plans)
         rows = {row["name"]: row["margin"] for row in told["grid"] if row["epsilon"] == epsilon and row["level"]}
         assert rows == expected
-    shown = run(capsys, plan, "--epsilon-grid", "2,0.5")
+    shown = run(plan, "--epsilon-grid", "2,0.5")
     assert "epsilon 0.5  epsilon 2" in shown and "within ± this, 95% of the time (delta 1e-08)" in shown
-    assert "of the time (pure)" in run(capsys, plan, "--epsilon-grid", "1", "--pure")
+    assert "of the time (pure)" in run(plan, "--epsilon-grid", "1", "--pure")
 
 
-def test_a_grid_needs_no_loss_but_the_delta_of_one(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stated = as_json(capsys, plan, "--epsilon-grid", "1")["grid"]
+def test_a_grid_needs_no_loss_but_the_delta_of_one(plan: Path) -> None:
+    stated = as_json(plan, "--epsilon-grid", "1")["grid"]
     change(plan, "epsilon = 1.0", "")
-    assert as_json(capsys, plan, "--epsilon-grid", "1")["grid"] == stated
+    assert as_json(plan, "--epsilon-grid", "1")["grid"] == stated
     change(plan, "delta = 1e-8", "rho = 1")
-    code, message = failure(capsys, plan, "--epsilon-grid", "1")
+    code, message = failure(plan, "--epsilon-grid", "1")
     assert code == 2 and "give --delta" in message
-    assert as_json(capsys, plan, "--epsilon-grid", "1", "--delta", "1e-8")["grid"] == stated
+    assert as_json(plan, "--epsilon-grid", "1", "--delta", "1e-8")["grid"] == stated
 
 
-def test_a_plot_is_drawn_with_and_without_a_twin(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plot_is_drawn_with_and_without_a_twin(plan: Path) -> None:
     for more in ([], ["--twin", str(plan.parent / "twin.csv"), "--runs", "2"]):
         file = plan.parent / f"grid{len(more)}.png"
-        told = as_json(capsys, plan, "--plot", file, "--epsilon-grid", "1,10", *more)
+        told = as_json(plan, "--plot", file, "--epsilon-grid", "1,10", *more)
         assert told["files"] == [str(file)]
         assert file.read_bytes().startswith(b"\x89PNG")
-    code, message = failure(capsys, plan, "--plot", plan.parent / "absent" / "grid.png")
+    code, message = failure(plan, "--plot", plan.parent / "absent" / "grid.png")
     assert code == 2 and "cannot be written" in message
 
 
-def test_trials_on_a_twin_stand_beside_what_is_predicted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trials_on_a_twin_stand_beside_what_is_predicted(plan: Path) -> None:
     twin = plan.parent / "twin.csv"
-    told = as_json(capsys, plan, "--twin", twin, "--runs", "3", "--twin-source", "made up", "--epsilon-grid", "1,10")
+    told = as_json(plan, "--twin", twin, "--runs", "3", "--twin-source", "made up", "--epsilon-grid", "1,10")
     assert told["trials"]["runs"] == 3 and told["trials"]["twin"] == "public table: made up"
     expected = margins(read_plan(plan).plan)
     for row in told["trials"]["levels"][1:]:
@@ -311,120 +298,110 @@ def test_trials_on_a_twin_stand_beside_what_is_predicted(plan: Path, capsys: pyt
     first, last = told["grid_trials"]
     assert first["levels"] == told["trials"]["levels"]
     assert last["epsilon"] == 10 and last["levels"][-1]["mean"] < first["levels"][-1]["mean"]
-    shown = run(capsys, plan, "--twin", twin, "--runs", "2", "--epsilon-grid", "1,10")
+    shown = run(plan, "--twin", twin, "--runs", "2", "--epsilon-grid", "1,10")
     assert "measured: mean" in shown and "released: mean" in shown and "2 trials each" in shown
 
 
-def test_the_twin_tries_the_answer(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = as_json(capsys, plan, "--target", "origin.town=7", "--twin", plan.parent / "twin.csv", "--runs", "2")
+def test_the_twin_tries_the_answer(plan: Path) -> None:
+    told = as_json(plan, "--target", "origin.town=7", "--twin", plan.parent / "twin.csv", "--runs", "2")
     assert told["trials"]["levels"][-1]["predicted_margin"] == 7
 
 
-def test_a_prior_gives_the_split_with_the_least_error(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prior_gives_the_split_with_the_least_error(plan: Path) -> None:
     options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census"]
-    told = as_json(capsys, plan, *options)
+    told = as_json(plan, *options)
     forecast = told["forecast"]
     assert forecast["prior"] == "public table: the census"
     assert forecast["squared_error"] < forecast["squared_error_before"]
     shares = [row["share"] for row in forecast["levels"]]
     assert shares == sorted(shares) and sum(shares) == pytest.approx(0.7)  # the margins have the rest
     assert tomllib.loads(told["toml"])["loss"]["epsilon"] == 1
-    heavy = as_json(capsys, plan, *options, "--weight", "region=100")["forecast"]
+    heavy = as_json(plan, *options, "--weight", "region=100")["forecast"]
     assert heavy["levels"][0]["share"] > shares[0]
     out = plan.parent / "best.toml"
-    run(capsys, plan, *options, "--write", out)
+    run(plan, *options, "--write", out)
     assert [float(level.share) for level in read_plan(out).plan.levels[1:]] == pytest.approx(shares)
 
 
-def test_a_squared_error_gives_the_smallest_loss_that_reaches_it(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_squared_error_gives_the_smallest_loss_that_reaches_it(plan: Path) -> None:
     """Program (7) undoes program (6): the error that an epsilon of 1 has at its best takes an epsilon of 1."""
     plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
     options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census"]
-    forecast = as_json(capsys, plan, *options)["forecast"]
-    told = as_json(capsys, plan, *options, "--squared-error", str(forecast["squared_error"]))
+    forecast = as_json(plan, *options)["forecast"]
+    told = as_json(plan, *options, "--squared-error", str(forecast["squared_error"]))
     assert told["answer"]["loss"]["epsilon"] == pytest.approx(1, rel=2e-3)
     shares = [row["share"] for row in told["forecast"]["levels"]]
     assert shares == pytest.approx([row["share"] for row in forecast["levels"]], rel=1e-4)
     assert told["forecast"]["squared_error"] == pytest.approx(forecast["squared_error"], rel=2e-3)
-    half = as_json(capsys, plan, *options, "--squared-error", str(4 * forecast["squared_error"]))
+    half = as_json(plan, *options, "--squared-error", str(4 * forecast["squared_error"]))
     assert half["answer"]["loss"]["epsilon"] == pytest.approx(0.5, rel=0.1)
-    shown = run(capsys, plan, *options, "--squared-error", "50000", "--write", plan.parent / "seven.toml")
+    shown = run(plan, *options, "--squared-error", "50000", "--write", plan.parent / "seven.toml")
     assert "- a total squared error of 50,000, expected of the prior" in shown
     assert read_plan(plan.parent / "seven.toml").plan.loss.epsilon is not None
 
 
-def test_a_squared_error_leaves_margins_a_small_share(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_squared_error_leaves_margins_a_small_share(plan: Path) -> None:
     options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census", "--squared-error", "50000"]
-    told = as_json(capsys, plan, *options)
+    told = as_json(plan, *options)
     margins = [row for row in told["answer"]["levels"] if row["why"].endswith("a margin")]
     assert margins and all(row["share"] == pytest.approx(0.01, rel=1e-3) for row in margins)
     assert told["forecast"]["squared_error"] <= 50000
 
 
-def test_a_split_is_found_for_consistent_counts_and_refined_by_trials(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_split_is_found_for_consistent_counts_and_refined_by_trials(plan: Path) -> None:
     plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
     options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census"]
     separate, consistent = (
-        [row["share"] for row in as_json(capsys, plan, *options, *more)["forecast"]["levels"]]
+        [row["share"] for row in as_json(plan, *options, *more)["forecast"]["levels"]]
         for more in ((), ("--objective", "consistent"))
     )
     assert sum(consistent) == pytest.approx(1) and consistent != pytest.approx(separate, rel=0.01)
-    told = as_json(capsys, plan, *options, "--refine", "--threads", "1")
+    told = as_json(plan, *options, "--refine", "--threads", "1")
     refined = told["refined"]
     assert refined["tried"] > 1 and set(refined["split"]) == set(NAMES)
     if not refined["better"]:
         assert [row["share"] for row in told["forecast"]["levels"]] == pytest.approx(separate, rel=1e-3)
-    assert "Splits near it, tried on the prior" in run(capsys, plan, *options, "--refine", "--threads", "1")
+    assert "Splits near it, tried on the prior" in run(plan, *options, "--refine", "--threads", "1")
 
 
-def test_a_split_is_refined_for_the_shares_that_counts_are_used_for(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_split_is_refined_for_the_shares_that_counts_are_used_for(plan: Path) -> None:
     plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
     options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census", "--refine", "--threads", "1"]
     task = ["--shares", "origin.town in destination.town"]
-    refined = as_json(capsys, plan, *options, *task)["refined"]
+    refined = as_json(plan, *options, *task)["refined"]
     assert refined["what"] == "squared error of shares of origin.town in destination.town"
     assert 0 < refined["found_error"] < 18 * 2  # 18 towns, whose shares are off by at most 2 in all
-    assert refined["what"] in run(capsys, plan, *options, *task)
-    assert as_json(capsys, plan, *options)["refined"]["what"] == "total squared error"
+    assert refined["what"] in run(plan, *options, *task)
+    assert as_json(plan, *options)["refined"]["what"] == "total squared error"
 
 
-def test_an_earlier_release_is_a_prior_without_words(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_earlier_release_is_a_prior_without_words(plan: Path) -> None:
     out = plan.parent / "earlier"
     cli.main(["release", str(plan), "--out", str(out), "--quiet"])
-    told = as_json(capsys, plan, "--prior", out, "--twin", out, "--runs", "2")
+    told = as_json(plan, "--prior", out, "--twin", out, "--runs", "2")
     assert told["forecast"]["prior"] == told["trials"]["twin"] == "release: Trips"
 
 
-def test_without_a_named_private_table_nothing_can_be_compared_and_that_is_told(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_named_private_table_nothing_can_be_compared_and_that_is_told(plan: Path) -> None:
     twin = ["--twin", str(plan.parent / "twin.csv"), "--runs", "1"]
-    assert "be sure that this one is public" not in run(capsys, plan, *twin)
+    assert "be sure that this one is public" not in run(plan, *twin)
     change(plan, 'source = "private.csv"', "")
-    assert "be sure that this one is public" in run(capsys, plan, *twin)
+    assert "be sure that this one is public" in run(plan, *twin)
 
 
-def test_the_shipped_example_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shipped_example_is_answered() -> None:
     example = Path(__file__).parents[2] / "examples" / "flights" / "plan.toml"
-    told = as_json(capsys, example, "--target", "state=20")
+    told = as_json(example, "--target", "state=20")
     assert 1.7 < told["answer"]["loss"]["epsilon"] < 1.9
 
 
-def test_a_loss_is_chosen_by_the_accounting_that_the_plan_keeps_it_with(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    by_default = as_json(capsys, plan, "--target", "town=20")["answer"]
+def test_a_loss_is_chosen_by_the_accounting_that_the_plan_keeps_it_with(plan: Path) -> None:
+    by_default = as_json(plan, "--target", "town=20")["answer"]
     found = {}
     for accounting in ("exact", "zcdp"):
         text = plan.read_text()
         change(plan, "delta = 1e-8", f'delta = 1e-8\naccounting = "{accounting}"')
-        found[accounting] = as_json(capsys, plan, "--target", "town=20")["answer"]
+        found[accounting] = as_json(plan, "--target", "town=20")["answer"]
         plan.write_text(text)
     assert by_default == found["exact"]
     smaller, larger = (found[name]["loss"]["epsilon"] for name in ("exact", "zcdp"))
@@ -450,9 +427,7 @@ def total_of_twin(plan: Path, location: Path) -> int:
 
 
 @pytest.mark.parametrize("role", ["--twin", "--prior"])
-def test_the_records_of_the_private_table_are_refused_whatever_their_file_is(
-    plan: Path, capsys: pytest.CaptureFixture[str], role: str
-) -> None:
+def test_the_records_of_the_private_table_are_refused_whatever_their_file_is(plan: Path, role: str) -> None:
     change(plan, "contributions = 1", 'contributions = 2\nid = "who"')
     change(plan, 'count = "n"', "")
     rows = [("a", "N1", "S1")] * 5 + [("b", "N2", "S1"), ("c", "N1", "W1")]
@@ -464,31 +439,31 @@ def test_the_records_of_the_private_table_are_refused_whatever_their_file_is(
     pyarrow.parquet.write_table(table.slice(1), plan.parent / "other.parquet")
     source = ["--prior-source", "made up"] if role == "--prior" else ["--runs", "1"]
     for same in ("again.parquet", "without.parquet"):
-        code, message = failure(capsys, plan, role, plan.parent / same, *source)
+        code, message = failure(plan, role, plan.parent / same, *source)
         assert code == 3
         assert "has the same records as the private table" in message
-    told = run(capsys, plan, role, plan.parent / "other.parquet", *source)
+    told = run(plan, role, plan.parent / "other.parquet", *source)
     assert "Of private data, only this was asked: whether the public table is the private one." in told
 
 
-def test_a_twin_is_read_as_the_private_table_is(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_twin_is_read_as_the_private_table_is(plan: Path) -> None:
     rows = ["a;Nîmes;N1;2008"] * 5 + ["b;S1;N1;2008"] + ["c;S1;N1;2007"] * 4
     twin = with_persons(plan, "\n".join(["who;origin;destination;year", *rows]) + "\n")
     assert total_of_twin(plan, twin) == 2 + 1  # two of a's five, b's one, and none of c, of another year
-    told = as_json(capsys, plan, "--twin", twin, "--runs", "1")
+    told = as_json(plan, "--twin", twin, "--runs", "1")
     assert told["notes"] == [
         "The limit of 2 records is in the trial: of the twin only the records that it keeps are counted.",
         "The twin could not be compared with the private table, which cannot be read as the plan says: be sure that "
         "the twin is public.",
     ]
-    prior = run(capsys, plan, "--prior", twin, "--prior-source", "made up")
+    prior = run(plan, "--prior", twin, "--prior-source", "made up")
     assert "The limit of 2 records is in the forecast" in prior
 
 
-def test_what_a_twin_lacks_is_said_and_not_applied(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_twin_lacks_is_said_and_not_applied(plan: Path) -> None:
     twin = with_persons(plan, "origin;destination\n" + "Nîmes;N1\n" * 5)
     assert total_of_twin(plan, twin) == 5
-    shown = run(capsys, plan, "--twin", twin, "--runs", "1")
+    shown = run(plan, "--twin", twin, "--runs", "1")
     assert "The limit of 2 records is not in the trial: the twin has no column 'who'." in shown
     assert "by 'year'; the twin has no such column, so all its rows count." in shown
 
@@ -514,18 +489,18 @@ def test_the_query_of_the_plan_is_for_databases_only(plan: Path) -> None:
     assert total_of_twin(plan, plan.parent / "twin.db") == 7
 
 
-def test_a_compressed_copy_of_the_private_table_is_refused(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_compressed_copy_of_the_private_table_is_refused(plan: Path) -> None:
     (plan.parent / "copy.csv.gz").write_bytes(gzip.compress((plan.parent / "private.csv").read_bytes()))
-    code, message = failure(capsys, plan, "--twin", plan.parent / "copy.csv.gz")
+    code, message = failure(plan, "--twin", plan.parent / "copy.csv.gz")
     assert code == 3 and "copy.csv.gz has the content of" in message
 
 
-def test_a_plot_is_replaced_by_force_only(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plot_is_replaced_by_force_only(plan: Path) -> None:
     pytest.importorskip("matplotlib")
     out = plan.parent / "grid.svg"
     out.write_text("kept")
-    _, message = failure(capsys, plan, "--plot", out, "--epsilon-grid", "1,2")
+    _, message = failure(plan, "--plot", out, "--epsilon-grid", "1,2")
     assert "exists already: choose another name, or replace it (--force)" in message and out.read_text() == "kept"
-    run(capsys, plan, "--plot", out, "--epsilon-grid", "1,2", "--force")
+    run(plan, "--plot", out, "--epsilon-grid", "1,2", "--force")
     assert "svg" in out.read_text()
-    assert failure(capsys, plan, "--target", "town=20", "--force")[0] == 2
+    assert failure(plan, "--target", "town=20", "--force")[0] == 2

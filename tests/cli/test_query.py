@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from tests.commands import printed, refused
 from treetop import cli
 from treetop.cli.terminal import render_rows
 from treetop.domain.conditions import parse_conditions
@@ -46,46 +47,39 @@ def folder(release: tt.Release, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    cli.main(["query", *map(str, arguments)])
-    return capsys.readouterr().out
+def run(*words: object, terminal: bool = False) -> str:
+    return printed("query", *words, terminal=terminal)
 
 
-def failure(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    with pytest.raises(SystemExit) as leaving:
-        cli.main(["query", *map(str, arguments)])
-    assert leaving.value.code == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Traceback" not in shown.err
-    return shown.err
+def failure(*words: object) -> str:
+    code, message = refused("query", *words)
+    assert code == 2
+    return message
 
 
-def test_without_conditions_it_prints_the_total(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, folder) == "30000\n"
+def test_without_conditions_it_prints_the_total(folder: Path) -> None:
+    assert run(folder) == "30000\n"
 
 
-def test_codes_are_of_any_level(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+def test_codes_are_of_any_level(folder: Path, release: tt.Release) -> None:
     expected = release.query(origin="Nord Ovest", destination="Monza")
-    assert run(capsys, folder, "origin=Nord Ovest", "destination=Monza") == f"{expected}\n"
+    assert run(folder, "origin=Nord Ovest", "destination=Monza") == f"{expected}\n"
     expected = release.query(**{"destination.province": "Milano"})
-    assert run(capsys, folder, "destination.province=Milano") == f"{expected}\n"
+    assert run(folder, "destination.province=Milano") == f"{expected}\n"
     assert 0 < expected < 30_000
 
 
-def test_conditions_on_two_levels_of_an_attribute_both_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    both = run(capsys, folder, "origin.region=Nord Ovest", "origin.town=Milano")
-    assert both == run(capsys, folder, "origin.town=Milano")
-    assert run(capsys, folder, "origin.region=S", "origin.town=Milano") == "0\n"
+def test_conditions_on_two_levels_of_an_attribute_both_hold(folder: Path) -> None:
+    both = run(folder, "origin.region=Nord Ovest", "origin.town=Milano")
+    assert both == run(folder, "origin.town=Milano")
+    assert run(folder, "origin.region=S", "origin.town=Milano") == "0\n"
 
 
 @pytest.mark.parametrize("code", TOWNS[3:])
-def test_codes_may_hold_anything(
-    code: str, folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_codes_may_hold_anything(code: str, folder: Path, release: tt.Release) -> None:
     expected = release.query(origin=code)
     assert expected > 0
-    assert run(capsys, folder, f"origin={code}") == f"{expected}\n"
+    assert run(folder, f"origin={code}") == f"{expected}\n"
 
 
 def test_names_of_attributes_may_hold_an_equals_sign() -> None:
@@ -95,15 +89,13 @@ def test_names_of_attributes_may_hold_an_equals_sign() -> None:
     assert parse_conditions(["sex=now==m", "sex=f"], release.spine) == {"sex=now": "=m", "sex": "f"}
 
 
-def test_an_ambiguous_code_lists_the_choices(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    message = failure(capsys, folder, "destination=Milano")
+def test_an_ambiguous_code_lists_the_choices(folder: Path) -> None:
+    message = failure(folder, "destination=Milano")
     assert "destination.province=Milano or destination.town=Milano" in message
 
 
-def test_a_code_that_stands_for_one_set_at_several_levels_is_not_ambiguous(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(capsys, folder, "origin=None") == run(capsys, folder, "origin.town=None")
+def test_a_code_that_stands_for_one_set_at_several_levels_is_not_ambiguous(folder: Path) -> None:
+    assert run(folder, "origin=None") == run(folder, "origin.town=None")
 
 
 @pytest.mark.parametrize(
@@ -122,23 +114,21 @@ def test_a_code_that_stands_for_one_set_at_several_levels_is_not_ambiguous(
         (["--limit", "0", "--by", "origin.region"], "0"),
     ],
 )
-def test_mistakes_say_what_to_do(
-    arguments: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert message in failure(capsys, folder, *arguments)
+def test_mistakes_say_what_to_do(arguments: list[str], message: str, folder: Path) -> None:
+    assert message in failure(folder, *arguments)
 
 
-def test_a_folder_that_is_no_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "not a release folder" in failure(capsys, tmp_path)
+def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
+    assert "not a release folder" in failure(tmp_path)
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_by_and_conditions_combine(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_and_conditions_combine(folder: Path, release: tt.Release) -> None:
     options = ["origin=Nord Ovest", "--by", "destination.town", "--by", "origin.province", "--csv"]
-    text = run(capsys, folder, *options)
+    text = run(folder, *options)
     assert text.split("\n")[0] == "destination.town,origin.province,count,lower,upper,outside"
     rows = read_csv(text)
     assert {row["destination.town"] for row in rows} == set(TOWNS)
@@ -150,15 +140,15 @@ def test_by_and_conditions_combine(folder: Path, release: tt.Release, capsys: py
     assert sum(int(row["count"]) for row in rows) == release.query(origin="Nord Ovest")
 
 
-def test_csv_without_by_is_one_row(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, folder, "--csv") == "count,lower,upper,outside\n30000,30000,30000,false\n"
+def test_csv_without_by_is_one_row(folder: Path, release: tt.Release) -> None:
+    assert run(folder, "--csv") == "count,lower,upper,outside\n30000,30000,30000,false\n"
     lower, upper = release.interval(origin="007")
     expected = f"count,lower,upper,outside\n{release.query(origin='007')},{lower},{upper},false\n"
-    assert run(capsys, folder, "--csv", "origin=007") == expected
+    assert run(folder, "--csv", "origin=007") == expected
 
 
-def test_json_says_the_same(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
-    total: Any = json.loads(run(capsys, folder, "--json", "origin=007"))
+def test_json_says_the_same(folder: Path, release: tt.Release) -> None:
+    total: Any = json.loads(run(folder, "--json", "origin=007"))
     lower, upper = release.interval(origin="007")
     assert total == {
         "title": "Trips",
@@ -167,7 +157,7 @@ def test_json_says_the_same(folder: Path, release: tt.Release, capsys: pytest.Ca
         "counted": {"what": "records", "sentences": []},
         "interval": {"confidence": 0.95, "lower": lower, "upper": upper, "outside": False},
     }
-    table: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "destination.town"))
+    table: Any = json.loads(run(folder, "--json", "origin=007", "--by", "destination.town"))
     assert table["by"] == ["destination.town"]
     rows = release.where(origin="007").by("destination.town").to_pylist()
     assert table["rows"] == [row | {"outside": not row["lower"] <= row["count"] <= row["upper"]} for row in rows]
@@ -175,10 +165,8 @@ def test_json_says_the_same(folder: Path, release: tt.Release, capsys: pytest.Ca
     assert table["interval"] == total["interval"]
 
 
-def test_another_confidence_may_be_asked_for(
-    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked: Any = json.loads(run(capsys, folder, "--json", "origin=007", "--by", "origin.town", "--confidence", "0.5"))
+def test_another_confidence_may_be_asked_for(folder: Path, release: tt.Release) -> None:
+    asked: Any = json.loads(run(folder, "--json", "origin=007", "--by", "origin.town", "--confidence", "0.5"))
     lower, upper = release.interval(0.5, origin="007")
     assert asked["interval"] == {
         "confidence": 0.5,
@@ -189,15 +177,12 @@ def test_another_confidence_may_be_asked_for(
     assert (asked["rows"][0]["lower"], asked["rows"][0]["upper"]) == (lower, upper)
     usual = release.interval(origin="007")
     assert upper - lower < usual.upper - usual.lower
-    assert "confidence is 95.0" in failure(capsys, folder, "--confidence", "95")
+    assert "confidence is 95.0" in failure(folder, "--confidence", "95")
 
 
-def test_on_a_terminal_a_count_has_its_interval_beside_it(
-    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+def test_on_a_terminal_a_count_has_its_interval_beside_it(folder: Path, release: tt.Release) -> None:
     count, (lower, upper) = release.query(origin="007"), release.interval(0.9, origin="007")
-    shown = run(capsys, folder, "origin=007", "--confidence", "0.9")
+    shown = run(folder, "origin=007", "--confidence", "0.9", terminal=True)
     assert shown == f"{count:,}   (90 % noise interval {lower:,} – {upper:,})\n"
 
 
@@ -216,9 +201,9 @@ def test_what_is_unresolved_above_the_level_is_said(
     assert release.query(place="007") == 0
     partly = release.where(place="007").partly_unresolved
     assert partly > 0
-    summary: Any = json.loads(run(capsys, tmp_path / "release", "place=007", "--json"))
+    summary: Any = json.loads(run(tmp_path / "release", "place=007", "--json"))
     assert summary["unresolved"] == partly
-    by: Any = json.loads(run(capsys, tmp_path / "release", "--by", "place.town", "--json"))
+    by: Any = json.loads(run(tmp_path / "release", "--by", "place.town", "--json"))
     assert (by["unresolved"], by["in_no_row"]) == (0, release.unresolved_total)
     assert sum(row["count"] for row in by["rows"]) + by["in_no_row"] == by["count"]
     cli.main(["query", str(tmp_path / "release"), "place=007"])
@@ -245,38 +230,33 @@ def test_a_count_outside_its_interval_is_pointed_out(tmp_path: Path, capsys: pyt
     assert "outside the interval" in capsys.readouterr().err
 
 
-def test_a_release_without_intervals_is_queried_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_without_intervals_is_queried_as_it_is(tmp_path: Path) -> None:
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
     plan = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None)
     tt.make_release(plan, pa.table({"place": ["Milano"] * 1200}), tt.RunOptions(testing_key=bytes(32))).save(
         tmp_path / "release"
     )
-    assert json.loads(run(capsys, tmp_path / "release", "--json")) == {
+    assert json.loads(run(tmp_path / "release", "--json")) == {
         "title": "Untitled release",
         "where": {},
         "count": 1200,
         "counted": {"what": "records", "sentences": []},
     }
-    assert run(capsys, tmp_path / "release", "--csv") == "count\n1200\n"
-    assert "has no intervals" in failure(capsys, tmp_path / "release", "--confidence", "0.9")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert run(capsys, tmp_path / "release") == "1,200\n"
+    assert run(tmp_path / "release", "--csv") == "count\n1200\n"
+    assert "has no intervals" in failure(tmp_path / "release", "--confidence", "0.9")
+    assert run(tmp_path / "release", terminal=True) == "1,200\n"
 
 
-def test_limit_keeps_the_largest(folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limit_keeps_the_largest(folder: Path, release: tt.Release) -> None:
     expected = sorted(release.by("origin.town")["count"].to_pylist(), reverse=True)
-    table: Any = json.loads(run(capsys, folder, "--by", "origin.town", "--limit", "2", "--json"))
+    table: Any = json.loads(run(folder, "--by", "origin.town", "--limit", "2", "--json"))
     assert [row["count"] for row in table["rows"]] == expected[:2]
     assert (table["left_out"], table["count"]) == (len(expected) - 2, 30_000)
-    assert len(read_csv(run(capsys, folder, "--by", "origin.town", "--limit", "2", "--csv"))) == 2
+    assert len(read_csv(run(folder, "--by", "origin.town", "--limit", "2", "--csv"))) == 2
 
 
-def test_a_plain_table_has_a_line_a_row_and_bare_numbers(
-    folder: Path, release: tt.Release, capsys: pytest.CaptureFixture[str]
-) -> None:
-    header, *lines = run(capsys, folder, "--by", "origin.town").splitlines()
+def test_a_plain_table_has_a_line_a_row_and_bare_numbers(folder: Path, release: tt.Release) -> None:
+    header, *lines = run(folder, "--by", "origin.town").splitlines()
     assert header.split() == ["origin.town", "count", "lower", "upper"]
     shown = [line.rsplit(None, 3) for line in lines]
     assert [(code.rstrip(), *map(int, numbers)) for code, *numbers in shown] == [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.commands import said
 from treetop import Release, cli, read_plan
 
 LINES = "S 001001 001002  12\nL 001001 001002 1.5\nS 001002 002001   3\nS 002001 001001   7\n"
@@ -55,15 +56,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path, expect: int = 0) -> str:
-    code = 0
-    try:
-        cli.main([str(argument) for argument in arguments])
-    except SystemExit as leaving:
-        code = int(leaving.code or 0)
-    said = capsys.readouterr()
-    assert code == expect, said.err
-    return said.err if expect else said.out
+def run(*words: object, expect: int = 0) -> str:
+    done = said(words)
+    assert done.code == expect, done.err
+    return done.err if expect else done.out
 
 
 def surely(plan: Path) -> int:
@@ -71,41 +67,39 @@ def surely(plan: Path) -> int:
     return read_plan(plan).plan.accuracy(1 - 1e-12).levels[0].margin
 
 
-def test_coordinates_and_names_come_from_a_file_in_another_encoding(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_coordinates_and_names_come_from_a_file_in_another_encoding(folder: Path) -> None:
     out = folder / "release"
-    told = json.loads(run(capsys, "release", folder / "plan.toml", "--out", out, "--json"))
+    told = json.loads(run("release", folder / "plan.toml", "--out", out, "--json"))
     assert abs(told["total"] - (12 + 3 + 7)) <= surely(folder / "plan.toml")
     (places,) = (out / "places").glob("*.parquet")
     assert pq.read_table(places)["name"].to_pylist() == ["Agliè", "Airasca", "Alba"]
-    run(capsys, "check", out)
+    run("check", out)
 
 
-def test_the_truth_is_read_by_the_plan_or_by_the_card(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_truth_is_read_by_the_plan_or_by_the_card(folder: Path) -> None:
     out, plan = folder / "release", folder / "plan.toml"
-    run(capsys, "release", plan, "--out", out)
-    report = json.loads(run(capsys, "check", out, "--truth", folder / "flows.txt", "--plan", plan, "--json"))
+    run("release", plan, "--out", out)
+    report = json.loads(run("check", out, "--truth", folder / "flows.txt", "--plan", plan, "--json"))
     off = abs(Release.load(out).total - 22)
     assert report["errors"]["levels"][0]["largest"] == off
     (folder / "flows.csv").write_text("record,home,work,trips\nS,001001,001002,22\nL,001001,001002,99\n")
-    report = json.loads(run(capsys, "check", out, "--truth", folder / "flows.csv", "--json"))
+    report = json.loads(run("check", out, "--truth", folder / "flows.csv", "--json"))
     assert report["errors"]["levels"][0]["largest"] == off
 
 
-def test_plan_says_which_rows_are_the_data_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "The data set is the rows with record 'S'" in run(capsys, "plan", folder / "plan.toml")
-    assert json.loads(run(capsys, "plan", folder / "plan.toml", "--json"))["keep"] == {"record": ["S"]}
+def test_plan_says_which_rows_are_the_data_set(folder: Path) -> None:
+    assert "The data set is the rows with record 'S'" in run("plan", folder / "plan.toml")
+    assert json.loads(run("plan", folder / "plan.toml", "--json"))["keep"] == {"record": ["S"]}
     whole = PLAN.replace('keep = { record = "S" }\n', "")
     (folder / "whole.toml").write_text(whole)
-    assert "The data set is" not in run(capsys, "plan", folder / "whole.toml")
-    assert json.loads(run(capsys, "plan", folder / "whole.toml", "--json"))["keep"] is None
+    assert "The data set is" not in run("plan", folder / "whole.toml")
+    assert json.loads(run("plan", folder / "whole.toml", "--json"))["keep"] is None
 
 
-def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path) -> None:
     draft = folder / "draft.toml"
     lookup = ("--hierarchy", folder / "places.csv", "--hierarchy-encoding", "latin-1")
-    run(capsys, "inspect", folder / "flows.txt", *FIELDS, "--keep", "record=S", *lookup, "--out", draft)
+    run("inspect", folder / "flows.txt", *FIELDS, "--keep", "record=S", *lookup, "--out", draft)
     text = draft.read_text()
     for field in ("entity", "contributions", "neighbours", "epsilon", "count"):
         text = text.replace(f"# {field} = ", f"{field} = ")
@@ -113,7 +107,7 @@ def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path, capsys: pyte
     file, known = read_plan(draft), read_plan(folder / "plan.toml")
     assert (file.fields, file.keep, file.count) == (known.fields, known.keep, "trips")
     assert file.plan.spine.digest == known.plan.spine.digest
-    told = json.loads(run(capsys, "release", draft, "--out", folder / "out", "--json"))
+    told = json.loads(run("release", draft, "--out", folder / "out", "--json"))
     assert abs(told["total"] - 22) <= surely(draft)
 
 
@@ -129,10 +123,8 @@ def test_the_draft_of_fixed_width_text_reads_it_again(folder: Path, capsys: pyte
         ((*FIELDS, "--delimiter", ";"), "fixed-width text has no delimiter"),
     ],
 )
-def test_mistakes_of_inspect_are_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], message: str
-) -> None:
-    assert message in run(capsys, "inspect", folder / "flows.txt", *options, expect=2)
+def test_mistakes_of_inspect_are_told(folder: Path, options: tuple[str, ...], message: str) -> None:
+    assert message in run("inspect", folder / "flows.txt", *options, expect=2)
 
 
 def test_inspect_of_a_table_without_kept_rows_is_a_remark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,28 +132,26 @@ def test_inspect_of_a_table_without_kept_rows_is_a_remark(folder: Path, capsys: 
     assert "there are no rows with record 's'" in capsys.readouterr().err
 
 
-def test_a_hierarchy_that_is_not_utf_8_names_the_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hierarchy_that_is_not_utf_8_names_the_option(folder: Path) -> None:
     options = (*FIELDS, "--hierarchy", folder / "places.csv")
-    said = run(capsys, "inspect", folder / "flows.txt", *options, expect=2)
+    said = run("inspect", folder / "flows.txt", *options, expect=2)
     assert "hierarchy: " in said and "the text is not UTF-8" in said and "--hierarchy-encoding latin-1" in said
     (folder / "plan.toml").write_text(PLAN.replace('encoding = "latin-1"\n', ""))
-    said = run(capsys, "plan", folder / "plan.toml", expect=2)
+    said = run("plan", folder / "plan.toml", expect=2)
     assert "[attributes.origin] hierarchy" in said and 'encoding = "latin-1" in the plan file' in said
 
 
-def test_a_level_that_is_abbreviated_is_answered_with_the_nearest(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_level_that_is_abbreviated_is_answered_with_the_nearest(folder: Path) -> None:
     out = folder / "release"
-    run(capsys, "release", folder / "plan.toml", "--out", out)
+    run("release", folder / "plan.toml", "--out", out)
     for asked, nearest in {"reg": "region", "REGION": "region", "origin.Town": "origin.town"}.items():
-        said = run(capsys, "export", out, "--to", "od", "--out", folder / "od", "--level", asked, expect=2)
+        said = run("export", out, "--to", "od", "--out", folder / "od", "--level", asked, expect=2)
         assert f"did you mean '{nearest}'" in said, asked
 
 
-def test_geojson_is_no_table_of_coordinates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_geojson_is_no_table_of_coordinates(folder: Path) -> None:
     out, zones = folder / "release", folder / "zones.geojson"
-    run(capsys, "release", folder / "plan.toml", "--out", out)
+    run("release", folder / "plan.toml", "--out", out)
     zones.write_text('{"type": "FeatureCollection", "features": []}')
     options = ("--to", "flowmap", "--out", folder / "map", "--coordinates", zones)
-    assert "is JSON or GeoJSON, not a table" in run(capsys, "export", out, *options, expect=2)
+    assert "is JSON or GeoJSON, not a table" in run("export", out, *options, expect=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.commands import refused
 from treetop import Ledger, Loss
 from treetop.cli import main
 
@@ -19,15 +20,6 @@ ASK = ["ask", "plan.toml", "trips.csv", "--ledger", "ledger", "--rho", "0.001", 
 
 def head() -> str:
     return Ledger.open("ledger").head()[1]
-
-
-def refused(capsys: Captured, *arguments: str) -> tuple[Any, str]:
-    with pytest.raises(SystemExit) as leaving:
-        main(list(arguments))
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    return leaving.value.code, captured.err
 
 
 def test_every_release_and_every_question_tells_the_head_of_the_ledger(desk: Path, capsys: Captured) -> None:
@@ -43,26 +35,22 @@ def test_every_release_and_every_question_tells_the_head_of_the_ledger(desk: Pat
     assert (report["entry"], report["head"]) == (None, head())
 
 
-def test_a_release_that_fails_after_the_charge_tells_the_head_too(
-    desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_that_fails_after_the_charge_tells_the_head_too(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
-    _, message = refused(capsys, *RELEASE, "--out", "out")
+    _, message = refused(*RELEASE, "--out", "out")
     assert f"treetop: ledger head: {head()}\n" in message
 
 
 @pytest.mark.parametrize("command", [[*RELEASE, "--out", "out"], ASK], ids=["release", "ask"])
-def test_an_older_copy_of_the_ledger_is_refused_where_its_head_was_noted(
-    command: list[str], desk: Path, capsys: Captured
-) -> None:
+def test_an_older_copy_of_the_ledger_is_refused_where_its_head_was_noted(command: list[str], desk: Path) -> None:
     shutil.copy("ledger", "older")
     main([*RELEASE, "--out", "first", "--quiet"])
     noted = head()
     shutil.copy("older", "ledger")
-    code, message = refused(capsys, *command, "--expect-head", noted)
+    code, message = refused(*command, "--expect-head", noted)
     assert code == 3
     assert f"has no record {noted}" in message and "an older copy" in message
     assert Ledger.open("ledger").entries() == ()
@@ -71,7 +59,7 @@ def test_an_older_copy_of_the_ledger_is_refused_where_its_head_was_noted(
 
 
 def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anything_is_measured(
-    desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from treetop.counts import reading
     from treetop.publishing import releasing
@@ -86,22 +74,20 @@ def test_a_copy_that_is_put_back_while_the_table_is_read_is_refused_before_anyth
 
     monkeypatch.setattr(releasing, "read_encoded", while_it_is_put_back)
     monkeypatch.setattr("treetop.release.run.run_descent", lambda *_, **__: pytest.fail("it was measured"))
-    code, message = refused(capsys, *RELEASE, "--out", "out", "--expect-head", head())
+    code, message = refused(*RELEASE, "--out", "out", "--expect-head", head())
     assert (code, "an older copy" in message) == (3, True)
 
 
-def test_expecting_a_head_needs_a_ledger(desk: Path, capsys: Captured) -> None:
-    code, message = refused(capsys, "release", "plan.toml", "trips.csv", "--out", "out", "--expect-head", "0" * 64)
+def test_expecting_a_head_needs_a_ledger(desk: Path) -> None:
+    code, message = refused("release", "plan.toml", "trips.csv", "--out", "out", "--expect-head", "0" * 64)
     assert (code, "give --ledger FILE" in message) == (2, True)
 
 
 @pytest.mark.parametrize("command", [[*RELEASE, "--out", "out"], ASK], ids=["release", "ask"])
-def test_the_same_table_under_another_name_has_no_budget_of_its_own(
-    command: list[str], desk: Path, capsys: Captured
-) -> None:
+def test_the_same_table_under_another_name_has_no_budget_of_its_own(command: list[str], desk: Path) -> None:
     main([*RELEASE, "--out", "first", "--dataset", "trips", "--quiet"])
     for name in ("trips2", "commuting"):
-        code, message = refused(capsys, *command, "--dataset", name)
+        code, message = refused(*command, "--dataset", name)
         assert code == 2
         assert f"has no data set {name!r}, and takes these only: trips" in message
         assert ("looks like trips" in message) == (name == "trips2")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import treetop as tt
+from tests.commands import refused
 from tests.processes import Server
 from treetop import Ledger
 from treetop.cli import main
@@ -28,18 +29,13 @@ def entries() -> list[str]:
     return [entry.state for entry in Ledger.open("ledger").entries()]
 
 
-def refused(capsys: Captured, *arguments: str) -> str:
-    with pytest.raises(SystemExit) as leaving:
-        main([*RELEASE, *arguments])
-    message = capsys.readouterr().err
-    assert leaving.value.code == 2
-    assert "Traceback" not in message
+def failure(*words: object) -> str:
+    code, message = refused(*RELEASE, *words)
+    assert code == 2
     return message
 
 
-def test_a_disk_without_room_for_the_owner_keeps_no_draft(
-    desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_without_room_for_the_owner_keeps_no_draft(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = Path.write_text
 
     def full(path: Path, text: str, **options: Any) -> int:
@@ -49,13 +45,13 @@ def test_a_disk_without_room_for_the_owner_keeps_no_draft(
 
     monkeypatch.setattr(Path, "write_text", full)
     before = sorted(path.name for path in desk.iterdir())
-    assert "out: cannot be written: No space left on device" in refused(capsys, "--out", "out")
+    assert "out: cannot be written: No space left on device" in failure("--out", "out")
     assert sorted(path.name for path in desk.iterdir()) == before and entries() == []
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "replacing"])
 def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
-    force: list[str], desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    force: list[str], desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if force:
         main([*RELEASE, "--out", "out"])
@@ -69,7 +65,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     def while_another_starts(*arguments: Any, **options: Any) -> Any:
         if not messages:
             messages.append("")
-            messages.append(refused(capsys, "--out", "out", *force))
+            messages.append(failure("--out", "out", *force))
         return read(*arguments, **options)
 
     monkeypatch.setattr(releasing, "read_encoded", while_another_starts)
@@ -103,32 +99,30 @@ def test_a_folder_may_have_any_name_that_the_disk_allows(name: str, desk: Path) 
 
 
 @pytest.mark.parametrize("name", ["o" * 256, "é" * 128, "\U0001f333" * 200])
-def test_a_name_that_the_disk_does_not_allow_is_refused_before_anything_is_spent(
-    name: str, desk: Path, capsys: Captured
-) -> None:
-    assert "cannot be written: File name too long" in refused(capsys, "--out", name)
+def test_a_name_that_the_disk_does_not_allow_is_refused_before_anything_is_spent(name: str, desk: Path) -> None:
+    assert "cannot be written: File name too long" in failure("--out", name)
     assert entries() == []
 
 
-def test_a_path_in_which_no_draft_fits_is_refused_before_anything_is_spent(desk: Path, capsys: Captured) -> None:
+def test_a_path_in_which_no_draft_fits_is_refused_before_anything_is_spent(desk: Path) -> None:
     longest = os.pathconf(desk, "PC_PATH_MAX") - 1
     parent = desk
     while (left := longest - len(str(parent)) - len("/o/hierarchies/.parquet") - 64 - 20) > 1:
         parent = parent / ("p" * min(left - 1, 250))
     parent.mkdir(parents=True)
-    assert "cannot be written: File name too long" in refused(capsys, "--out", str(parent / "o"))
+    assert "cannot be written: File name too long" in failure("--out", str(parent / "o"))
     assert entries() == []
     assert list(parent.iterdir()) == []
 
 
 def test_too_little_memory_after_the_charge_says_that_the_loss_stays_spent(
-    desk: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr("treetop.release.run.run_descent", full)
-    message = refused(capsys, "--out", "out")
+    message = failure("--out", "out")
     assert "the loss stays spent: entry 1 of ledger" in message
     assert "not enough memory" in message
     assert entries() == ["reserved, outcome unknown"]
@@ -151,7 +145,7 @@ def test_what_killed_runs_left_in_a_folder_goes_with_the_next_one_whatever_its_n
     assert [path.name for path in desk.glob(".*")] == [".mine"]
 
 
-def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Path, capsys: Captured) -> None:
+def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Path) -> None:
     far = _beside(desk / "far")
     left_by_a_killed_process(far, "another machine")
     with scratch(desk / "near") as near:
@@ -160,7 +154,7 @@ def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Pat
         assert (near / "half").exists()
     assert not near.exists()
     assert (far / "release" / "counts.parquet").exists()
-    assert f"on any machine, remove {far}" in refused(capsys, "--out", "far")
+    assert f"on any machine, remove {far}" in failure("--out", "far")
     assert entries() == ["complete"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from treetop.cli import main
+from tests.commands import said
 
 PLAN = """
 title = "Trips{0}"
@@ -34,14 +34,9 @@ delta = 1e-6
 DRIVING = "\\u001b[31m\\u001b]0;owned\\u0007\\u009b2J\\u202e"  # as TOML writes it
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    code = 0
-    try:
-        main(list(words))
-    except SystemExit as left:
-        code = int(left.code or 0)
-    output = capsys.readouterr()
-    return code, output.out + output.err
+def run(*words: str) -> tuple[int, str]:
+    done = said(words)
+    return done.code, done.out + done.err
 
 
 @pytest.mark.parametrize(
@@ -82,18 +77,18 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     ],
 )
 def test_a_password_given_in_the_wrong_place_is_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], url: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], url: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("plan.toml").write_text(PLAN.format(""))
     Path("x.csv").write_text("place\na\nb\n")
-    code, output = run(capsys, *(word.format(url=url, plan="plan.toml", folder="none") for word in words))
+    code, output = run(*(word.format(url=url, plan="plan.toml", folder="none") for word in words))
     assert "hunter2" not in output
     assert code in (0, 2)  # a text with a password is the name of a file, too
 
 
 def test_what_a_plan_and_a_file_name_hold_does_not_drive_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = "pl\x1b[2Jan.toml"
@@ -117,7 +112,7 @@ def test_what_a_plan_and_a_file_name_hold_does_not_drive_the_terminal(
         (2, ["query", "o\x1b[2J", "\x1b[2J"]),
     ]
     for expected, words in calls:
-        code, output = run(capsys, *words)
+        code, output = run(*words)
         assert code == expected, (words, output)
         assert not set(output) & set("\x1b\x07\x9b\u202e\r"), (words, output)
 
