@@ -23,8 +23,8 @@ from experiments.group_sizes.tables import Table, census_like, taxi_like
 from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import Key
-from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.plan.group_unit import Form, GroupUnit
+from treetop.plan.region_histograms import RegionHistograms, region_tree
 from treetop.repair import Tree, relax_tree
 from treetop.repair.groups import repair_cumulative, repair_direct
 
@@ -81,7 +81,7 @@ def measure_whole(shape: str) -> dict[str, float]:
             tt.make_release(plan, rows, tt.RunOptions(count="number", threads=threads)).save(Path(folder) / str(number))
             times.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    cells = plan.core.tree.nodes * (largest + 1)
+    cells = region_tree(regions).nodes * (largest + 1)
     return {"seconds": sorted(times[1:])[1], "peak": peak, "cells": cells, "groups": groups}
 
 
@@ -112,19 +112,21 @@ def one_size(form: Form, largest: int, python: Path) -> Row | None:
     real numbers that are still to be rounded, from the same measurements.
     """
     table = census_like(largest=largest)
-    plan = GroupPlan(table.sizes.regions, largest, UNIT, tt.Loss(epsilon=1), form)
+    regions, loss = table.sizes.regions, tt.Loss(epsilon=1)
+    plan = tt.group_plan(regions, largest, UNIT, loss, rows="histogram", number=table.groups, form=form, repair="exact")
     y, known = measure_groups(plan, table.sizes, Measuring(plan.workload, Key(bytes(32))))
-    tree, threads, key = plan.tree, min(2, os.cpu_count() or 1), Key(bytes(32))
+    tree, weights = region_tree(regions), RegionHistograms.of(plan).weights(plan)
+    threads, key = min(2, os.cpu_count() or 1), Key(bytes(32))
     repair = repair_direct if form == "direct" else repair_cumulative
-    exact = median_seconds(lambda: repair(tree, y, plan.weights, known, key, threads), 3)
+    exact = median_seconds(lambda: repair(tree, y, weights, known, key, threads), 3)
     told = _solve(form, y, tree, known.total, python)
     if told is None or told["seconds"] > LIMIT:
         return None
     name = f"(f) {form} repair, {tree.nodes:,} regions × {largest + 1} sizes"
     beside = f"Clarabel by CVXPY, relaxed: {told['seconds']:.1f} s ({told['solver_seconds']:.1f} s of it solving)"
     if form == "direct":
-        relaxed = median_seconds(lambda: relax_tree(tree, y.T, plan.weights, known.total, threads), 3)
-        cost = float(((relax_tree(tree, y.T, plan.weights, known.total, threads).T - y) ** 2).sum())
+        relaxed = median_seconds(lambda: relax_tree(tree, y.T, weights, known.total, threads), 3)
+        cost = float(((relax_tree(tree, y.T, weights, known.total, threads).T - y) ** 2).sum())
         if abs(told["cost"] - cost) > 1e-3 * cost:
             raise AssertionError(f"the solver's cost is {told['cost']}, ours {cost}")
         beside += f"; relaxed by us {relaxed:.3f} s, {told['seconds'] / relaxed:,.0f} ×"

@@ -9,9 +9,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 import treetop as tt
+from treetop.counts.graph_reader import Edges, Nodes
+from treetop.measure.vectors import Degrees, measured_degrees, measured_groups
+from treetop.noise import Key
+from treetop.noise.gate import Charge, Gate
 
 TOWNS = ("n1", "n2", "s1", "s2", "s3")
 TRIP = tt.Unit("trip", neighbours="replace")
@@ -66,3 +72,19 @@ def write(folder: Path, text: str = PLAN, trips: int = 600) -> Path:
     (folder / "plan.toml").write_text(text)
     (folder / "trips.csv").write_text(f"home,work\n{rows}")
     return folder
+
+
+def measure_degrees(
+    plan: tt.Plan, nodes: Nodes, edges: Edges, charge: Charge | None = None, testing_key: bytes | None = None
+) -> Degrees:
+    """The degrees of a graph that has been read, without a card."""
+    with measured_degrees(plan, nodes, edges, Gate(testing_key), charge) as found:
+        return found
+
+
+def measure_sizes(
+    plan: tt.Plan, sizes: tt.GroupSizes, key: Key | None = None, charge: Charge | None = None, threads: int = 1
+) -> NDArray[np.int64]:
+    """The released sizes of all regions, from the root down, without a card."""
+    with measured_groups(plan, sizes, Gate(key), charge, threads) as found:
+        return found.counts

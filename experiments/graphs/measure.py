@@ -22,8 +22,9 @@ from treetop.counts.counts import Counts
 from treetop.counts.graph_reader import Graph
 from treetop.counts.reading import read_counts
 from treetop.measure import readers
-from treetop.measure.vectors import measure_degrees
+from treetop.measure.vectors import measured_degrees
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
+from treetop.noise.gate import Gate
 from treetop.privacy import rho_from_epsilon
 from treetop.release.errors import measure_errors
 
@@ -127,7 +128,12 @@ def degrees(network: Network, theta: int, runs: int, epsilon: float = 1.0) -> De
     by_edge = tt.degree_plan("edge", "add-remove", loss, largest, "cumulative", network.directed)
     by_node = tt.degree_plan("node", "add-remove", loss, theta, "cumulative", network.directed)
     secrets = [key("degrees", network.name, run) for run in range(runs)]
-    released = [measure_degrees(by_node, nodes, edges, testing_key=secret).cumulative for secret in secrets]
+
+    def released_by(plan: tt.Plan, secret: bytes) -> NDArray[np.int64]:
+        with measured_degrees(plan, nodes, edges, Gate(secret)) as found:
+            return found.cumulative
+
+    released = [released_by(by_node, secret) for secret in secrets]
     projected = [readers.degree_cells(by_node, nodes, edges, Key(secret).derive("order")) for secret in secrets]
     off = [np.abs(one - true)[:-1] for one, true in zip(released, projected, strict=True)]
     above = [np.maximum(true[-1] - true[:-1], 1) for true in projected]
@@ -137,7 +143,7 @@ def degrees(network: Network, theta: int, runs: int, epsilon: float = 1.0) -> De
         truth,
         projected[0],
         np.bincount(edges.degrees(len(nodes))).cumsum(),
-        measure_degrees(by_edge, nodes, edges, testing_key=secrets[0]).cumulative,
+        released_by(by_edge, secrets[0]),
         released[0],
         theta,
         epsilon,

@@ -14,8 +14,9 @@ from experiments.graphs.networks import Network
 from experiments.kit.runs import Kept, key
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure import readers
-from treetop.measure.vectors import measure_degrees
+from treetop.measure.vectors import measured_degrees
 from treetop.noise import Key
+from treetop.noise.gate import Gate
 
 DELTA = 1e-8
 THETAS = (10, 20, 30, 45, 70, 100, 150, 200, 300, 450, 700, 1_000)
@@ -92,7 +93,7 @@ def sweep(
     return Sweep(thetas, tuple(epsilons), fixed, cut, chosen, private)
 
 
-def plan(network: Network, epsilon: float, largest: int | tuple[int, ...]) -> tt.DegreePlan:
+def plan(network: Network, epsilon: float, largest: int | tuple[int, ...]) -> tt.Plan:
     """Return the plan for a network's degrees under "node", with one theta or several candidates."""
     loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="zcdp")
     return tt.degree_plan("node", "add-remove", loss, largest, directed=network.directed)
@@ -110,8 +111,8 @@ def distance(released: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
 def _distance(
     network: Network, epsilon: float, theta: int, nodes: Nodes, edges: Edges, truth: NDArray[np.int64], name: str
 ) -> float:
-    found = measure_degrees(plan(network, epsilon, theta), nodes, edges, testing_key=key(name))
-    return distance(found.cumulative, truth)
+    with measured_degrees(plan(network, epsilon, theta), nodes, edges, Gate(key(name))) as found:
+        return distance(found.cumulative, truth)
 
 
 def _chosen(
@@ -123,8 +124,8 @@ def _chosen(
     truth: NDArray[np.int64],
     name: str,
 ) -> list[float]:
-    found = measure_degrees(plan(network, epsilon, thetas), nodes, edges, testing_key=key(name))
-    return [float(found.plan.degrees.largest), distance(found.cumulative, truth)]
+    with measured_degrees(plan(network, epsilon, thetas), nodes, edges, Gate(key(name))) as found:
+        return [float(found.plan.largest), distance(found.cumulative, truth)]
 
 
 def _cut(network: Network, theta: int, nodes: Nodes, edges: Edges, truth: NDArray[np.int64]) -> float:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 import treetop as tt
 from experiments.group_sizes.tables import Table, census_like
 from experiments.kit.runs import Kept, key
-from treetop.plan.groups.plan import Public
-from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.plan.group_unit import Form, GroupUnit
+from treetop.plan.region_histograms import Public, region_tree
 from treetop.privacy import Loss
 from treetop.release.derived import Derived, GroupTables
 from treetop.release.release import Release
@@ -121,9 +121,9 @@ def cover_once(
     release = tt.make_release(
         plan, sizes, tt.RunOptions(threads=1, testing_key=key("coverage", table.name, way, epsilon, run))
     )
-    truth = plan.core.tree.sum_up(sizes.number.T).T
+    truth = region_tree(plan.regions).sum_up(sizes.number.T).T
     found: list[Held] = []
-    for level, own in enumerate(plan.core.tree.levels, start=1):
+    for level, own in enumerate(region_tree(plan.regions).levels, start=1):
         found += _cells(release, level, truth[own], classes)
         found += _derived(release, level, truth[own])
     return Covered(table.name, way, epsilon, tuple(found))

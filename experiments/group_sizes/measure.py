@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import treetop as tt
 from experiments.group_sizes.solver import FORMS, Solved, solve_once
 from experiments.group_sizes.tables import (
     CENSUS_GROUPS,
@@ -23,12 +25,14 @@ from experiments.group_sizes.tables import (
     taxi_like,
 )
 from experiments.kit.runs import Kept
+from treetop.addons.lab.mechanisms.groups import RoundedHistograms
 from treetop.errors import TreetopError
+from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
-from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.noise.gate import Gate
+from treetop.plan.group_unit import Form, GroupUnit
+from treetop.plan.region_histograms import Public, region_tree
 from treetop.privacy import Loss
-from treetop.publishing.releasing import release_groups
 
 EPSILONS = (0.1, 0.5, 1.0)
 REPEATS = 30
@@ -36,7 +40,7 @@ LARGE_REPEATS = 10
 """Tables of the paper's sizes, a run of which takes seconds, are run less often."""
 LARGE = 1_000_000
 """From so many counts on a table is large."""
-WAYS: dict[str, tuple[Form, GroupRepair, Public]] = {
+WAYS: dict[str, tuple[Form, str, Public]] = {
     "M_H^r": ("direct", "rounded", "total"),
     "M_H^dp": ("direct", "exact", "total"),
     "M_c^r": ("cumulative", "rounded", "total"),
@@ -86,14 +90,18 @@ def run_once(table: Table, mechanism: str, epsilon: float, seed: int) -> Run:
     """Run a mechanism; the seed makes its noise, so that a page can be written again."""
     form, repair, public = WAYS[mechanism]
     sizes = table.sizes
-    plan = GroupPlan(sizes.regions, sizes.largest, UNIT, Loss(epsilon=epsilon), form, repair, public=public)
-    key = Key(seed.to_bytes(32, "big"))
+    about: Any = {"rows": "histogram", "number": table.groups, "form": form, "public": public}
+    made = tt.group_plan(sizes.regions, sizes.largest, UNIT, Loss(epsilon=epsilon), **about)
+    plan = replace(made, mechanism=RoundedHistograms(public, repair))
     start = time.process_time()
-    release = release_groups(plan, sizes, key)
+    with measured_groups(plan, sizes, Gate(Key(seed.to_bytes(32, "big"))), None) as found:
+        counts = found.counts
     seconds = time.process_time() - start
-    truth = plan.tree.sum_up(sizes.number.T).T
-    wrong = np.abs(release.counts - truth)
-    one, two, three = (float(wrong[level].sum()) for level in plan.tree.levels)
+    tree = region_tree(sizes.regions)
+    wrong = np.abs(counts - tree.sum_up(sizes.number.T).T)
+    one, two, three = (float(wrong[level].sum()) for level in tree.levels)
+    inner = tree.inner >= 0
+    sums = np.add.reduceat(counts[1:], tree.child[:-1][inner] - 1, axis=0)
     return Run(
         table=table.name,
         mechanism=mechanism,
@@ -105,7 +113,7 @@ def run_once(table: Table, mechanism: str, epsilon: float, seed: int) -> Run:
         level_2=two,
         level_3=three,
         classes=tuple(float(wrong[:, first:stop].sum()) for first, stop in CLASSES.values()),
-        violations=release.violations,
+        violations=int(np.count_nonzero(sums != counts[inner])),
     )
 
 

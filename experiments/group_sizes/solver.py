@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix, csr_matrix, hstack, vstack
 
+import treetop as tt
 from experiments.group_sizes.tables import Table
 from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import Key
-from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.unit import Form, GroupUnit
+from treetop.plan.group_unit import Form, GroupUnit
+from treetop.plan.region_histograms import RegionHistograms, region_tree
 from treetop.privacy import Loss
 from treetop.repair import Tree, relax_cumulative, relax_tree
 from treetop.repair.groups import KnownTotals
@@ -72,11 +73,16 @@ class Solved:
 def solve_once(table: Table, mechanism: str, epsilon: float, seed: int, limit: float = LIMIT) -> Solved:
     """Measure once, and repair by the solver and by Treetop."""
     sizes, form = table.sizes, FORMS[mechanism]
-    plans = [GroupPlan(sizes.regions, sizes.largest, UNIT, Loss(epsilon=epsilon), form, repair)
-             for repair in ("exact", "joint")]  # fmt: skip
-    plan, key = plans[0], Key(seed.to_bytes(32, "big"))
+    loss, key = Loss(epsilon=epsilon), Key(seed.to_bytes(32, "big"))
+    plans = [
+        tt.group_plan(
+            sizes.regions, sizes.largest, UNIT, loss, rows="histogram", number=table.groups, form=form, repair=repair
+        )
+        for repair in ("exact", "joint")
+    ]
+    plan, tree = plans[0], region_tree(sizes.regions)
     measured, known = measure_groups(plan, sizes, Measuring(plan.workload, key))
-    truth = plan.tree.sum_up(sizes.number.T).T
+    truth = tree.sum_up(sizes.number.T).T
 
     def judged(counts: Integers) -> tuple[float, float]:
         compared = counts.cumsum(axis=1) if form == "cumulative" else counts
@@ -86,13 +92,15 @@ def solve_once(table: Table, mechanism: str, epsilon: float, seed: int, limit: f
         return float(((compared - target) ** 2).sum()), float(np.abs(counts - truth).sum())
 
     start = time.process_time()
-    found = nearest_whole(plan.tree, measured, known, form, limit)
+    found = nearest_whole(tree, measured, known, form, limit)
     seconds = time.process_time() - start
-    others = tuple(
-        Repaired(one.name, *judged(one.repaired(one.tree, measured, one.weights, known, key, 1))) for one in plans
-    )
+    others = []
+    for one in plans:
+        way = RegionHistograms.of(one)
+        counts = way.repaired(one)(tree, measured, way.weights(one), known, key, 1)
+        others.append(Repaired(way.title(one), *judged(counts)))
     cost, error = (float("nan"), float("nan")) if found is None else judged(found)
-    return Solved(mechanism, sizes.largest, seed, seconds, found is not None, cost, error, others)
+    return Solved(mechanism, sizes.largest, seed, seconds, found is not None, cost, error, tuple(others))
 
 
 def nearest_whole(

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from treetop.ledger import Ledger
     from treetop.measure.readers import read_true_counts
     from treetop.noise import register_law
+    from treetop.plan.degrees import degree_plan, regional_degree_plan
     from treetop.plan.file import PlanFile, draft_plan, read_plan
-    from treetop.plan.graphs.degrees import DegreePlan, degree_plan
-    from treetop.plan.graphs.regional import RegionalPlan, regional_degree_plan
-    from treetop.plan.groups.planned import GroupTablePlan, group_plan
-    from treetop.plan.groups.unit import GroupUnit
+    from treetop.plan.group_unit import GroupUnit
+    from treetop.plan.groups import group_plan
     from treetop.plan.plan import Plan
     from treetop.privacy import Loss, Split, Unit
     from treetop.privacy.relation import register_relation
@@ -49,15 +48,13 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Counts": "treetop.counts.counts",
-    "DegreePlan": "treetop.plan.graphs.degrees",
     "Engine": "treetop.engine.engine",
     "Fact": "treetop.domain.constraints",
     "Graph": "treetop.counts.graph_reader",
     "GroupList": "treetop.counts.group_reader",
     "GroupSizes": "treetop.counts.group_reader",
-    "GroupTablePlan": "treetop.plan.groups.planned",
     "GroupTables": "treetop.release.derived",
-    "GroupUnit": "treetop.plan.groups.unit",
+    "GroupUnit": "treetop.plan.group_unit",
     "Hierarchy": "treetop.domain.hierarchy",
     "Ledger": "treetop.ledger",
     "Loss": "treetop.privacy",
@@ -66,7 +63,6 @@ _HOME = {
     "Policies": "treetop.domain.unit",
     "Prepare": "treetop.io.source",
     "Published": "treetop.publishing.publish",
-    "RegionalPlan": "treetop.plan.graphs.regional",
     "Release": "treetop.release.release",
     "RunOptions": "treetop.publishing.releasing",
     "Selection": "treetop.release.selection",
@@ -80,12 +76,12 @@ _HOME = {
     "check": "treetop.checking.check",
     "compare_mechanisms": "treetop.addons.lab.compare",
     "compare_with_truth": "treetop.addons.lab.compare",
-    "degree_plan": "treetop.plan.graphs.degrees",
+    "degree_plan": "treetop.plan.degrees",
     "design": "treetop.advice",
     "draft_plan": "treetop.plan.file",
     "export": "treetop.exporting",
     "first_look": "treetop.advice.first_look",
-    "group_plan": "treetop.plan.groups.planned",
+    "group_plan": "treetop.plan.groups",
     "inspect_table": "treetop.inspection",
     "joint_fit": "treetop.release.estimates.joint",
     "loss_for": "treetop.advice",
@@ -95,7 +91,7 @@ _HOME = {
     "plan_summary": "treetop.publishing.summary",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.plan.file",
-    "regional_degree_plan": "treetop.plan.graphs.regional",
+    "regional_degree_plan": "treetop.plan.degrees",
     "read_true_counts": "treetop.measure.readers",
     "register_export": "treetop.exporting",
     "register_format": "treetop.io.source",
@@ -109,13 +105,11 @@ _HOME = {
 
 __all__ = [
     "Counts",
-    "DegreePlan",
     "Engine",
     "Fact",
     "Graph",
     "GroupList",
     "GroupSizes",
-    "GroupTablePlan",
     "GroupTables",
     "GroupUnit",
     "Hierarchy",
@@ -126,7 +120,6 @@ __all__ = [
     "Policies",
     "Prepare",
     "Published",
-    "RegionalPlan",
     "Release",
     "RunOptions",
     "Selection",

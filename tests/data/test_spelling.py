@@ -11,7 +11,7 @@ import pytest
 import treetop as tt
 from treetop import read_plan
 from treetop.card import render
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.card.rebuild import rebuild_plan
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.encode import cleaned, without_zeros

@@ -45,7 +45,7 @@ def bounds(tables: DegreeTables) -> list[tuple[float, float]]:
     return [(float(low[0]), float(high[0])), *ends]
 
 
-def misses(plan: tt.DegreePlan, graph: Graph) -> NDArray[np.bool_]:
+def misses(plan: tt.Plan, graph: Graph) -> NDArray[np.bool_]:
     """Whether each derived interval misses what is true after edges were left out, run by run (row)."""
     nodes = graph.read_nodes([])
     edges = graph.read_edges(nodes)

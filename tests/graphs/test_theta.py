@@ -20,6 +20,7 @@ from treetop.card.html import render
 from treetop.errors import PlanError, TreetopError
 from treetop.measure.measure import Measuring
 from treetop.noise import Key
+from treetop.plan.degrees import DegreeHistogram
 
 KEY = bytes(range(32))
 LOSS = tt.Loss(rho=1)
@@ -42,32 +43,35 @@ def _popular(people: int, rng: np.random.Generator) -> Any:
     return weight / weight.sum()
 
 
-def plan(largest: Any = (5, 10, 40), loss: tt.Loss = LOSS, **more: Any) -> tt.DegreePlan:
+def plan(largest: Any = (5, 10, 40), loss: tt.Loss = LOSS, **more: Any) -> tt.Plan:
     return tt.degree_plan("node", "add-remove", loss, largest, **more)
 
 
 def test_the_rule_takes_the_least_sum_of_people_who_reach_theta_and_noise_and_the_smaller_of_equals() -> None:
     made = plan()
-    assert made.choice is not None and made.widths == sorted(made.widths)
-    narrow, middle, wide = made.widths
-    assert made.settled([1000, 0, 0]).degrees.largest == 10
-    assert made.settled([1000, 1000, 0]).degrees.largest == 40
-    assert made.settled([middle - narrow, 0, 0]).degrees.largest == 5
+    rule = DegreeHistogram.of(made)
+    widths = rule.widths(made)
+    assert rule.choice is not None and widths == sorted(widths)
+    narrow, middle, wide = widths
+    assert rule.settled(made, [1000, 0, 0]).largest == 10
+    assert rule.settled(made, [1000, 1000, 0]).largest == 40
+    assert rule.settled(made, [middle - narrow, 0, 0]).largest == 5
     # A count below zero is noise: it speaks for a candidate no more than zero does.
-    assert made.settled([0, -1000, -wide]).degrees.largest == 5
+    assert rule.settled(made, [0, -1000, -wide]).largest == 5
 
 
 @pytest.mark.parametrize("loss", [tt.Loss(rho=1), tt.Loss(epsilon=1), tt.Loss(epsilon=1, delta=1e-8)])
 @pytest.mark.parametrize("form", ["histogram", "cumulative"])
 def test_choosing_and_measuring_cost_the_loss_together_whichever_is_chosen(loss: tt.Loss, form: Any) -> None:
     made = plan(loss=loss, form=form, choosing=0.3)
+    rule = DegreeHistogram.of(made)
     assert made.spent == made.budget
-    assert [part.share for part in made.choice_parts] == [Fraction(1, 10)] * 3
-    for settled in (made.settled([0, 0, 0]), made.settled([10**6, 10**6, 0])):
-        assert settled.spent == made.spent and settled.choice_parts == made.choice_parts
+    assert [part.share for part in rule.choice_parts(made)] == [Fraction(1, 10)] * 3
+    for settled in (rule.settled(made, [0, 0, 0]), rule.settled(made, [10**6, 10**6, 0])):
+        assert settled.spent == made.spent and rule.choice_parts(settled) == rule.choice_parts(made)
         # The noise is that of a plan with this theta and the rest of the loss.
-        fixed = plan(settled.degrees.largest, loss=loss, form=form)
-        assert settled.law.standard_deviation > fixed.law.standard_deviation
+        fixed = plan(settled.largest, loss=loss, form=form)
+        assert rule.law(settled).standard_deviation > rule.law(fixed).standard_deviation
 
 
 def test_a_release_tells_how_theta_was_chosen_and_check_chooses_it_again(tmp_path: Path) -> None:
@@ -206,12 +210,12 @@ def test_only_under_node_and_only_of_the_whole_graph_theta_is_chosen() -> None:
 def test_what_was_measured_cannot_lead_to_more_than_was_paid_for() -> None:
     dear, cheap = plan(loss=tt.Loss(rho=2)), plan()
     with pytest.raises(PlanError, match="nobody paid for"):
-        Measuring(cheap.workload, Key(KEY)).settled(dear.settled([0, 0, 0]).workload)
+        Measuring(cheap.workload, Key(KEY)).settled(DegreeHistogram.of(dear).settled(dear, [0, 0, 0]).workload)
 
 
 def test_before_it_is_chosen_the_plan_tells_the_noise_of_every_candidate() -> None:
-    from treetop.card.kinds import statements_of
+    from treetop.card.distributions import statements_of
 
     told = " ".join(in_words(statements_of(plan()).notes(plan())))
-    for theta, law in zip((5, 10, 40), plan().candidate_laws, strict=True):
+    for theta, law in zip((5, 10, 40), DegreeHistogram.of(plan()).candidate_laws(plan()), strict=True):
         assert f"{law.margin(Fraction(1, 20)):,} with {theta}" in told

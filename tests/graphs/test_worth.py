@@ -7,7 +7,7 @@ from fractions import Fraction
 import treetop as tt
 from treetop import Graph
 from treetop.card import in_words
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.card.statements import worse_than_none
 
 PLACES = tt.Hierarchy.flat(["east", "west"])
@@ -39,7 +39,7 @@ def test_where_the_number_of_edges_is_roughly_known_a_table_that_is_worse_than_n
 
 def test_degrees_under_node_say_what_theta_costs_and_of_how_many_people_where_that_is_public() -> None:
     plan = tt.degree_plan("node", "add-remove", tt.Loss(rho=1), 100, population=10_000)
-    margin = plan.law.margin(Fraction(1, 20))
+    margin = plan.levels[1].law.margin(Fraction(1, 20))
     (note,) = [note for note in in_words(statements_of(plan).notes(plan)) if "twice the noise" in note]
     assert f"within {margin:,} of the truth" in note and f"{100 * margin / 10_000:.2g} % of 10,000 people" in note
     edge = tt.degree_plan("edge", "add-remove", tt.Loss(rho=1), 100)

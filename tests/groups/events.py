@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from treetop.plan.groups.unit import Event
+from treetop.plan.group_unit import Event
 
 
 def neighbours(groups: tuple[int, ...], event: Event, quantity: int, most: int) -> Iterator[tuple[int, ...]]:

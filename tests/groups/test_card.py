@@ -14,17 +14,17 @@ import pytest
 from pyarrow import csv
 
 import treetop as tt
-from treetop import GroupTablePlan, GroupUnit, read_plan
+from treetop import GroupUnit, read_plan
 from treetop.card import RunInfo, describe_release, in_words
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import check_card, check_folder
-from treetop.plan.groups.unit import Event, Form
+from treetop.plan.group_unit import Event, Form, group_sensitivity
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
 Write = Callable[..., Path]
 
 
-def plan(event: Event = "join-leave", form: Form = "cumulative", **changes: Any) -> GroupTablePlan:
+def plan(event: Event = "join-leave", form: Form = "cumulative", **changes: Any) -> tt.Plan:
     options = {"rows": "histogram", "number": 30, "loss": tt.Loss(epsilon=1), **changes}
     return tt.group_plan(PLACES, 4, GroupUnit("person", event), form=form, **options)
 
@@ -49,7 +49,7 @@ def findings(folder: Path) -> list[str]:
 def test_every_card_states_its_sensitivity_and_can_be_checked(event: Event, form: Form, loss: tt.Loss) -> None:
     made = plan(event, form, loss=loss)
     card = describe_release(made, RunInfo())
-    change = made.sizes.group.sensitivity(form, 4)
+    change = group_sensitivity(event, 1, form, 4)
     for level in card["levels"][1:]:
         assert level["sensitivity"] == {"l1": change.l1, "l2_squared": change.l2_squared}
     assert card["unit"]["event"] == event and card["plan"]["groups"]["form"] == form

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop import GroupSizes, GroupTablePlan, GroupTables, GroupUnit
+from treetop import GroupSizes, GroupTables, GroupUnit
 from treetop.errors import QueryError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.noise.sum_noise import sum_margin, weighted_margin
-from treetop.plan.groups.unit import Form
+from treetop.plan.group_unit import Form
 
 PLACES = tt.Hierarchy.from_prefixes([f"{a}{b}" for a in "abc" for b in "1234"], [1], ["state", "county"])
 LARGEST, CONFIDENCE, RUNS = 9, 0.8, 12
@@ -27,7 +27,7 @@ def twin(seed: int = 3) -> GroupSizes:
     return GroupSizes(PLACES, rng.poisson(mean + 0.3).astype(np.int64))
 
 
-def plan(sizes: GroupSizes, form: Form, public: Any = "regions", **more: Any) -> GroupTablePlan:
+def plan(sizes: GroupSizes, form: Form, public: Any = "regions", **more: Any) -> tt.Plan:
     options = {"rows": "histogram", "number": int(sizes.number.sum()), "confidence": CONFIDENCE, **more}
     unit = GroupUnit("person", "join-leave")
     return tt.group_plan(PLACES, LARGEST, unit, tt.Loss(epsilon=0.6), form=form, public=public, **options)

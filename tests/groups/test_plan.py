@@ -10,15 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from tests.everyday import measure_sizes
 from treetop import GroupSizes, GroupUnit, Hierarchy, Loss
 from treetop._util.system import TooLarge
-from treetop.errors import DataError, LossError, PlanError, QueryError
+from treetop.errors import DataError, LossError, PlanError, UnitError
 from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key
-from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.unit import Event, Form
-from treetop.publishing.releasing import release_groups
+from treetop.plan.group_unit import Event, Form
+from treetop.plan.region_histograms import RegionHistograms, region_tree
 
 from .events import neighbours
 
@@ -26,11 +26,16 @@ PLACES = Hierarchy.from_prefixes([f"{state}{county}" for state in "abc" for coun
 PERSON = GroupUnit("person", event="join-leave")
 
 
-def plan(**changes: Any) -> GroupPlan:
-    return GroupPlan(**{"regions": PLACES, "largest": 6, "unit": PERSON, "loss": Loss(epsilon=1), **changes})
+def plan(**changes: Any) -> tt.Plan:
+    about = {"regions": PLACES, "largest": 6, "unit": PERSON, "loss": Loss(epsilon=1)}
+    return tt.group_plan(**{**about, "rows": "histogram", "number": 20, **changes})
 
 
-def laws(plan: GroupPlan) -> list[object]:
+def weights(plan: tt.Plan) -> NDArray[np.int64]:
+    return RegionHistograms.of(plan).weights(plan)
+
+
+def laws(plan: tt.Plan) -> list[object]:
     return [level.law for level in plan.levels if level.is_measured]
 
 
@@ -49,7 +54,7 @@ def test_gaussian_noise_has_the_variance_of_the_squared_sensitivity() -> None:
 
 @pytest.mark.parametrize("loss", [Loss(epsilon=0.3), Loss(rho=0.2), Loss(epsilon=1, delta=1e-8)])
 @pytest.mark.parametrize("form", ["direct", "cumulative"])
-@pytest.mark.parametrize("split", ["uniform", {"total": 1, "state": 3, "county": 16}])
+@pytest.mark.parametrize("split", ["uniform", {"size": 1, "place.state": 3, "place.county": 16}])
 def test_the_noise_costs_exactly_the_loss(loss: Loss, form: Form, split: Any) -> None:
     made = plan(loss=loss, form=form, split=split)
     assert made.spent == loss.budget
@@ -60,7 +65,9 @@ def test_the_noise_costs_exactly_the_loss(loss: Loss, form: Form, split: Any) ->
 @pytest.mark.parametrize("event", ["join-leave", "move", "group"])
 def test_no_neighbours_are_told_apart_by_more_than_the_loss(form: Form, event: Event) -> None:
     """With Laplace noise the loss of two data sets is at most the sum of the changes of all counts over the scales."""
-    made = plan(form=form, unit=GroupUnit("person", event), largest=3, split={"total": 1, "state": 2, "county": 4})
+    made = plan(
+        form=form, unit=GroupUnit("person", event), largest=3, split={"size": 1, "place.state": 2, "place.county": 4}
+    )
     key = Key(bytes(32))
     homes = ["a1", "a1", "a2", "c3"]
 
@@ -76,7 +83,7 @@ def test_no_neighbours_are_told_apart_by_more_than_the_loss(form: Form, event: E
             change = np.abs(measured(other) - before)
             loss = sum(
                 (int(change[own].sum()) / level.law.scale
-                 for level, own in zip(made.levels, made.tree.levels, strict=True)
+                 for level, own in zip(made.levels[1:], region_tree(PLACES).levels, strict=True)
                  if level.is_measured and isinstance(level.law, DiscreteLaplace)),
                 start=Fraction(0),
             )  # fmt: skip
@@ -85,18 +92,18 @@ def test_no_neighbours_are_told_apart_by_more_than_the_loss(form: Form, event: E
 
 
 def test_weights_are_in_proportion_to_one_over_the_variance() -> None:
-    assert plan().weights.tolist() == [1, 1, 1]
-    made = plan(split={"total": 1, "state": 2, "county": 4}, loss=Loss(rho=1e-4))
-    assert np.allclose(made.weights / made.weights[0], [1, 2, 4], rtol=1e-3)
+    assert weights(plan()).tolist() == [1, 1, 1]
+    made = plan(split={"size": 1, "place.state": 2, "place.county": 4}, loss=Loss(rho=1e-4))
+    assert np.allclose(weights(made) / weights(made)[0], [1, 2, 4], rtol=1e-3)
 
 
 def test_a_level_that_does_not_divide_is_not_measured_twice() -> None:
     nation = Hierarchy.from_prefixes(
         [f"x{state}{county}" for state in "ab" for county in "12"], [1, 2], ["n", "s", "c"]
     )
-    made = GroupPlan(nation, 3, PERSON, Loss(epsilon=1))
-    assert [level.name for level in made.levels if not level.is_measured] == ["total"]
-    assert made.weights[0] == 0 and made.spent == 1
+    made = plan(regions=nation, largest=3)
+    assert [level.name for level in made.levels if not level.is_measured] == ["total", "place.n"]
+    assert weights(made)[0] == 0 and made.spent == 1
     assert laws(made) == [DiscreteLaplace(Fraction(3))] * 3
 
 
@@ -104,13 +111,13 @@ def test_a_level_that_does_not_divide_is_not_measured_twice() -> None:
     ("changes", "error", "message"),
     [
         ({"form": "cumulativ"}, PlanError, "did you mean 'cumulative'"),
-        ({"repair": "generic"}, PlanError, "choose one of: exact, rounded, joint"),
+        ({"repair": "generic"}, PlanError, "choose one of joint, exact"),
         ({"largest": 0}, PlanError, "largest is 0"),
-        ({"unit": "person"}, PlanError, "give a GroupUnit"),
-        ({"public": "regions", "form": "direct"}, PlanError, 'needs repair="joint"'),
+        ({"unit": tt.Unit("person", neighbours="replace")}, UnitError, "about a unit of groups"),
+        ({"public": "regions", "repair": "exact"}, PlanError, 'needs repair="joint"'),
         ({"largest": 10**9}, PlanError, "lower largest"),
         ({"loss": Loss(epsilon=1e-12)}, LossError, "too wide"),
-        ({"split": {"total": 1, "state": 1}}, LossError, "leaves out county"),
+        ({"split": {"size": 1, "place.state": 1}}, LossError, "leaves out place.county"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -121,13 +128,7 @@ def test_parts_that_do_not_fit_are_refused(changes: dict[str, Any], error: type[
 def test_sizes_of_another_plan_are_refused() -> None:
     other = GroupSizes.from_rows(PLACES, ["a1"], [1], largest=5)
     with pytest.raises(DataError, match="another largest size"):
-        release_groups(plan(), other)
-
-
-def test_an_unknown_level_is_refused() -> None:
-    release = release_groups(plan(), GroupSizes.from_rows(PLACES, ["a1"], [1], largest=6))
-    with pytest.raises(QueryError, match="did you mean 'county'"):
-        release.level("conty")
+        measure_sizes(plan(), other)
 
 
 def test_rows_are_counted_by_region_and_size() -> None:
@@ -173,21 +174,8 @@ def test_as_many_sizes_as_there_is_no_room_for_are_refused_at_once() -> None:
 def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("treetop._util.system.available", lambda: 1_000)
     places, spent = Hierarchy.flat(["east", "west"]), []
-    plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
+    made = plan(regions=places, largest=9)
     sizes = GroupSizes(places, np.ones((2, 10), np.int64))
     with pytest.raises(TooLarge, match=r"3 regions with 10 sizes would take about 2,400 bytes of memory, and 1,000"):
-        release_groups(plan, sizes, before_measuring=lambda: spent.append(True))
+        measure_sizes(made, sizes, charge=lambda: spent.append(True))
     assert not spent
-
-
-def test_a_release_with_a_key_that_somebody_knows_says_that_it_is_not_private() -> None:
-    places = Hierarchy.flat(["east", "west"])
-    plan = GroupPlan(places, 9, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
-    sizes = GroupSizes(places, np.ones((2, 10), np.int64))
-    spent: list[str] = []
-    fixed = release_groups(plan, sizes, Key(bytes(32)), before_measuring=lambda: spent.append("charged"))
-    assert spent == ["charged"]
-    assert not fixed.private and fixed.warning is not None and "NOT PRIVATE" in repr(fixed)
-    assert b"Not private" in fixed.table("total").schema.metadata[b"warning"]
-    fresh = release_groups(plan, sizes)
-    assert fresh.private and fresh.warning is None and fresh.table("total").schema.metadata is None

@@ -8,17 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from treetop import GroupTablePlan, PlanFile, read_plan
+from treetop import Plan, PlanFile, read_plan
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError, TreetopError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.plan.file import describe_plan
+from treetop.plan.groups import GroupSizeReader
+from treetop.plan.region_histograms import RegionHistograms
 
 Write = Callable[..., Path]
 
 
-def group_plan(file: PlanFile) -> GroupTablePlan:
-    assert isinstance(file.plan, GroupTablePlan)
+def group_plan(file: PlanFile) -> Plan:
+    assert file.plan.reader.name == "groups"
     return file.plan
+
+
+def title(plan: Plan) -> str:
+    return RegionHistograms.of(plan).title(plan)
 
 
 def test_a_plan_file_says_what_is_measured(write: Write) -> None:
@@ -28,7 +34,7 @@ def test_a_plan_file_says_what_is_measured(write: Write) -> None:
     ]  # fmt: skip
     assert plan.levels[0].is_exact
     assert [level.law for level in plan.levels[1:]] == [DiscreteLaplace(Fraction(3, 2))] * 3
-    assert plan.core.name == "M_c^r+dp" and plan.spent == plan.core.spent == 2
+    assert title(plan) == "M_c^r+dp" and plan.spent == 2
 
 
 def test_the_split_and_the_loss_are_those_of_any_plan_file(write: Write) -> None:
@@ -37,14 +43,15 @@ def test_the_split_and_the_loss_are_those_of_any_plan_file(write: Write) -> None
     assert [level.law for level in plan.levels[1:]] == [
         DiscreteGaussian(Fraction(4)), DiscreteGaussian(Fraction(4)), DiscreteGaussian(Fraction(2))
     ]  # fmt: skip
-    assert (plan.core.weights / plan.core.weights[0]).tolist() == [1, 1, 2]
+    weights = RegionHistograms.of(plan).weights(plan)
+    assert (weights / weights[0]).tolist() == [1, 1, 2]
 
 
 def test_direct_sizes_and_whole_groups_have_their_own_noise(write: Write) -> None:
     plan = group_plan(read_plan(write(('event = "join-leave"', 'event = "group"'), ('"person"', '"household"'))))
     assert plan.levels[1].law == DiscreteLaplace(Fraction(9, 2))  # the largest size, 3, times as much
     plan = group_plan(read_plan(write(('event = "join-leave"', 'event = "move"\nform = "direct"'))))
-    assert plan.core.name == "M_H^dp" and plan.levels[1].law == DiscreteLaplace(Fraction(6))
+    assert title(plan) == "M_H^dp" and plan.levels[1].law == DiscreteLaplace(Fraction(6))
 
 
 def test_a_level_that_does_not_divide_is_not_measured_twice(write: Write, tmp_path: Path) -> None:
@@ -58,7 +65,8 @@ def test_a_level_that_does_not_divide_is_not_measured_twice(write: Write, tmp_pa
 def test_the_example_is_read_with_its_public_list(households: Path) -> None:
     file = read_plan(households / "plan.toml")
     plan = group_plan(file)
-    assert plan.number == 4000 and plan.listed is not None and plan.unit.id == "person"
+    reader = GroupSizeReader.of(plan)
+    assert reader.number == 4000 and reader.listed is not None and plan.unit.id == "person"
     assert dict(file.columns) == {"group": "dwelling"}
 
 

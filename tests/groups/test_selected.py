@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop import GroupList, GroupTablePlan, GroupUnit, Source
+from treetop import GroupList, GroupUnit, Source
 from treetop.errors import PlanError
 
 PLACES = tt.Hierarchy.flat(["east", "west"])
@@ -53,7 +53,7 @@ def homes(tmp_path: Path) -> Path:
     return path
 
 
-def plan(event: Any = "join-leave", **more: Any) -> GroupTablePlan:
+def plan(event: Any = "join-leave", **more: Any) -> tt.Plan:
     stated = {"rows": "groups", "number": None if "listed" in more else 3, **more}
     return tt.group_plan(PLACES, 5, GroupUnit("person", event), tt.Loss(epsilon=1), **stated)
 

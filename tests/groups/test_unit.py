@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from treetop import GroupUnit
 from treetop.errors import UnitError
-from treetop.plan.groups.unit import Event, Form
+from treetop.plan.group_unit import Event, Form, group_sensitivity
 
 from .events import neighbours
 
@@ -34,7 +34,7 @@ def histogram(groups: tuple[int, ...], homes: tuple[int, ...], form: Form, large
 def test_no_neighbours_differ_by_more_and_some_by_as_much(
     form: Form, event: Event, quantity: int, largest: int
 ) -> None:
-    stated = GroupUnit("person", event, quantity).sensitivity(form, largest)
+    stated = GroupUnit("person", event, quantity, form=form, largest=largest).sensitivity("")
     reached = np.zeros((2, 2), np.int64)
     for homes in itertools.product(range(REGIONS), repeat=2):
         for groups in itertools.product(range(largest + 2), repeat=2):
@@ -49,15 +49,18 @@ def test_no_neighbours_differ_by_more_and_some_by_as_much(
 
 
 def test_cumulative_counts_of_people_move_half_as_far() -> None:
-    unit = GroupUnit("person", "join-leave")
-    assert unit.sensitivity("direct", 100) == (2, 2)
-    assert unit.sensitivity("cumulative", 100) == (1, 1)
+    assert group_sensitivity("join-leave", 1, "direct", 100) == (2, 2)
+    assert group_sensitivity("join-leave", 1, "cumulative", 100) == (1, 1)
 
 
 def test_a_whole_group_moves_every_cumulative_count() -> None:
-    unit = GroupUnit("household", "group")
-    assert unit.sensitivity("direct", 100) == (2, 2)
-    assert unit.sensitivity("cumulative", 100) == (100, 100)
+    assert group_sensitivity("group", 1, "direct", 100) == (2, 2)
+    assert group_sensitivity("group", 1, "cumulative", 100) == (100, 100)
+
+
+def test_a_unit_without_a_plan_does_not_say_how_far_it_moves_counts() -> None:
+    with pytest.raises(UnitError, match="ask the unit of a plan"):
+        GroupUnit("person", "move").sensitivity("")
 
 
 @pytest.mark.parametrize(

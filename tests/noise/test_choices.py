@@ -15,7 +15,7 @@ from flint import arb
 import treetop as tt
 from treetop import Counts, register_law
 from treetop.card import render
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.errors import LossError, PlanError
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import LAWS, DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream

@@ -18,7 +18,7 @@ from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
 
 KEYS = fields.names(ATTRIBUTE)
-SECTIONS = {name: fields.names(name) for name in fields.sections(fields.SPINE) if name != "graph"}
+SECTIONS = {name: fields.names(name) for name in fields.sections(fields.RECORDS) if name != "graph"}
 TOP = [*fields.names(""), *SECTIONS, "graph", "groups"]
 FUZZ = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
+from tests.everyday import measure_degrees, measure_sizes
 from treetop import Counts, Graph, GroupUnit
 from treetop.addons.lab.mechanisms.baselines import StabilityHistogram
 from treetop.addons.lab.mechanisms.mechanism import PublicTree
@@ -32,13 +33,11 @@ from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import PlanError, PrivatePrior
 from treetop.measure import questions, readers
-from treetop.measure.vectors import measure_degrees
 from treetop.noise import Law, NoiseStream
 from treetop.noise.gate import Gate
-from treetop.plan.graphs.unit import Form as DegreeForm
-from treetop.plan.groups.unit import Event, Form
+from treetop.plan.degree_unit import Form as DegreeForm
+from treetop.plan.group_unit import Event, Form
 from treetop.privacy import Neighbours
-from treetop.publishing.releasing import release_groups
 
 from . import dwellings, small_graphs
 from .audits import Audit, audit
@@ -256,7 +255,7 @@ class _Seen(NamedTuple):
     theta: int
 
 
-def _seen_as(plan: tt.DegreePlan, graph: tuple[Nodes, Edges], seen: list[int]) -> _Seen:
+def _seen_as(plan: tt.Plan, graph: tuple[Nodes, Edges], seen: list[int]) -> _Seen:
     """Run a plan with noise by which a reader sees these numbers of people who reach each candidate."""
     reaching, counts = readers.degree_cells_by_theta(plan, *graph, Gate(KEY).choice("order"))
     noise = [told - true for told, true in zip(seen, reaching, strict=True)]
@@ -265,7 +264,7 @@ def _seen_as(plan: tt.DegreePlan, graph: tuple[Nodes, Edges], seen: list[int]) -
         out[:] = noise.pop(0) if noise else 0
 
     with laws_drawn_from() as drawn, mock.patch.object(NoiseStream, "fill", fill):
-        theta = measure_degrees(plan, *graph, testing_key=KEY.secret).plan.degrees.largest
+        theta = measure_degrees(plan, *graph, testing_key=KEY.secret).plan.largest
     if len(drawn) != len(seen) + 1:
         return _Seen([], [], -1)
     return _Seen(drawn, [*(np.array([true]) for true in reaching), counts[theta]], theta)
@@ -346,7 +345,7 @@ def other_data_get_other_noise() -> str | None:
         return Counts.from_leaves(histogram.spine, [np.arange(3), np.arange(3)], np.array([5, 5, count]))
 
     runs: dict[str, Callable[[int], object]] = {
-        "group sizes": lambda i: release_groups(sizes.core, dwellings.read(sizes, dwellings.TABLES[i]), KEY),
+        "group sizes": lambda i: measure_sizes(sizes, dwellings.read(sizes, dwellings.TABLES[i]), KEY),
         "degrees": lambda i: measure_degrees(
             degrees, *graph_of((0, 1, 2), ((0, 1), (1, 2))[: i + 1], {}), testing_key=secret
         ),

@@ -10,12 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop import GroupList, GroupSizes, GroupTablePlan, GroupUnit, RegionalPlan
+from treetop import GroupList, GroupSizes, GroupUnit
 from treetop.measure import readers
 from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import Law
-from treetop.plan.groups.unit import Event, Form
+from treetop.plan.group_unit import Event, Form
+from treetop.plan.region_histograms import RegionHistograms, region_tree
 from treetop.repair.groups import KnownTotals
 
 from .divergence import loss_of
@@ -39,13 +40,13 @@ TABLES: list[People] = [
 ]
 
 
-def plan(event: Event, form: Form, loss: tt.Loss, quantity: int = 1) -> GroupTablePlan:
+def plan(event: Event, form: Form, loss: tt.Loss, quantity: int = 1) -> tt.Plan:
     unit = GroupUnit("person", event) if event == "group" else GroupUnit("person", event, quantity)
     split = {"size": 1, "place.state": 2, "place.county": 3}
     return tt.group_plan(PLACES, LARGEST, unit, loss, rows="people", listed=LIST, form=form, split=split)
 
 
-def read(made: GroupTablePlan, people: People) -> GroupSizes:
+def read(made: tt.Plan, people: People) -> GroupSizes:
     table = pa.table({
         "group": pa.array([home for home, _ in people], pa.string()),
         "works": pa.array([quantity for _, quantity in people], pa.int64()),
@@ -68,15 +69,16 @@ def neighbours(people: People, event: Event, quantity: int) -> Iterator[People]:
             yield from (others + ((home, 1),) * size for size in range(LARGEST + 3))
 
 
-def measured(made: GroupTablePlan | RegionalPlan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], KnownTotals]:
+def measured(made: tt.Plan, sizes: GroupSizes) -> tuple[list[tuple[Law, Integers]], KnownTotals]:
     """What a release measures, level by level, without the noise but with its laws; and what it takes as public."""
     with laws_drawn_from() as drawn, noise_is(np.zeros(1_000, np.int64)):
-        counts, known = measure_groups(made.core, sizes, Measuring(made.core.workload, KEY))
-    levels = [own for level, own in zip(made.core.levels, made.core.tree.levels, strict=True) if level.is_measured]
+        counts, known = measure_groups(made, sizes, Measuring(made.workload, KEY))
+    rows = region_tree(made.regions).levels
+    levels = [rows[depth] for _, depth in RegionHistograms.of(made).levels(made)]
     return [(law, counts[own]) for law, own in zip(drawn, levels, strict=True)], known
 
 
-def loss_between(made: GroupTablePlan | RegionalPlan, one: GroupSizes, other: GroupSizes) -> Fraction:
+def loss_between(made: tt.Plan, one: GroupSizes, other: GroupSizes) -> Fraction:
     """The loss of all measurements together: pure, or rho (both laws depend on the change alone)."""
     (here, known), (there, known_there) = measured(made, one), measured(made, other)
     if known.total != known_there.total or (known.high != known_there.high).any():

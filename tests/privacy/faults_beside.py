@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from treetop import Counts, GroupSizes, GroupUnit, Unit
+from treetop import Counts, GroupSizes, Unit
 from treetop.counts.contribution_cap import CappedRecords
 from treetop.errors import DataError
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
-from treetop.plan.graphs.unit import DegreeUnit
-from treetop.plan.groups.planned import GroupTablePlan
-from treetop.plan.groups.unit import Event, Form
+from treetop.plan.degree_unit import DegreeUnit
+from treetop.plan.group_unit import Event, Form
+from treetop.plan.groups import GroupSizeReader
 from treetop.privacy import Sensitivity
 
 from .faults import Fault, Patch, narrowed
@@ -32,7 +32,8 @@ stability: Any = import_module("treetop.addons.lab.mechanisms.baselines")
 workloads: Any = import_module("treetop.measure.measure")
 degrees: Any = import_module("treetop.measure.vectors")
 readers: Any = import_module("treetop.measure.readers")
-degree_units: Any = import_module("treetop.plan.graphs.unit")
+degree_units: Any = import_module("treetop.plan.degree_unit")
+group_units: Any = import_module("treetop.plan.group_unit")
 graphs: Any = import_module("treetop.counts.graph_reader")
 questions: Any = import_module("treetop.measure.questions")
 margins: Any = import_module("treetop.domain.marginal")
@@ -109,34 +110,34 @@ def a_histogram_that_tells_how_many_leaves_were_dropped(patch: Patch) -> None:
     patch.setattr(stability, "measure_present", with_the_rest)
 
 
-def _sizes_of(patch: Patch, event: Event, wrong: Callable[[GroupUnit, Form, Sensitivity], Sensitivity]) -> None:
-    original = GroupUnit.sensitivity
+def _sizes_of(patch: Patch, event: Event, wrong: Callable[[Form, Sensitivity], Sensitivity]) -> None:
+    original = group_units.group_sensitivity
 
-    def sensitivity(unit: GroupUnit, form: Form, largest: int) -> Sensitivity:
-        right = original(unit, form, largest)
-        return wrong(unit, form, right) if unit.event == event else right
+    def sensitivity(given: Event, quantity: int, form: Form, largest: int) -> Sensitivity:
+        right: Sensitivity = original(given, quantity, form, largest)
+        return wrong(form, right) if given == event else right
 
-    patch.setattr(GroupUnit, "sensitivity", sensitivity)
+    patch.setattr(group_units, "group_sensitivity", sensitivity)
 
 
 def a_person_who_joins_a_group_counted_at_one_size(patch: Patch) -> None:
-    _sizes_of(patch, "join-leave", lambda _, form, right: Sensitivity(1, 1) if form == "direct" else right)
+    _sizes_of(patch, "join-leave", lambda form, right: Sensitivity(1, 1) if form == "direct" else right)
 
 
 def a_person_of_quantity_two_counted_as_one(patch: Patch) -> None:
-    _sizes_of(patch, "join-leave", lambda _, form, right: Sensitivity(1, 1) if form == "cumulative" else right)
+    _sizes_of(patch, "join-leave", lambda form, right: Sensitivity(1, 1) if form == "cumulative" else right)
 
 
 def a_person_who_moves_taken_for_one_who_leaves(patch: Patch) -> None:
-    _sizes_of(patch, "move", lambda _, __, right: Sensitivity(right.l1 // 2, right.l2_squared // 2))
+    _sizes_of(patch, "move", lambda _, right: Sensitivity(right.l1 // 2, right.l2_squared // 2))
 
 
 def a_move_between_groups_of_equal_size_forgotten(patch: Patch) -> None:
-    _sizes_of(patch, "move", lambda _, form, right: Sensitivity(4, 4) if form == "direct" else right)
+    _sizes_of(patch, "move", lambda form, right: Sensitivity(4, 4) if form == "direct" else right)
 
 
 def a_whole_group_taken_for_one_person(patch: Patch) -> None:
-    _sizes_of(patch, "group", lambda _, form, right: Sensitivity(1, 1) if form == "cumulative" else right)
+    _sizes_of(patch, "group", lambda form, right: Sensitivity(1, 1) if form == "cumulative" else right)
 
 
 def empty_groups_left_out(patch: Patch) -> None:
@@ -151,7 +152,7 @@ def empty_groups_left_out(patch: Patch) -> None:
 
 def groups_selected_by_what_is_private(patch: Patch) -> None:
     """The number of occupied dwellings of a region is then told exactly."""
-    patch.setattr(GroupTablePlan, "_refuse_selected", lambda plan, reason: None)
+    patch.setattr(GroupSizeReader, "_refuse_selected", lambda reader, plan, reason: None)
 
 
 def noise_of_half_the_scale_on_group_sizes(patch: Patch) -> None:
@@ -240,7 +241,7 @@ def people_who_have_theta_edges_counted_before_edges_are_left_out(patch: Patch) 
 
 
 def a_theta_chosen_by_the_true_numbers(patch: Patch) -> None:
-    patch.setattr(degrees, "_chosen", lambda plan, run, reaching: plan.settled(reaching))
+    patch.setattr(degrees, "_chosen", lambda plan, run, reaching: plan.mechanism.settled(plan, reaching))
 
 
 def the_noise_of_the_smallest_candidate_whatever_was_chosen(patch: Patch) -> None:

@@ -17,7 +17,7 @@ from treetop.card.meaning import meaning
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure import readers
 from treetop.noise import Key
-from treetop.plan.graphs.unit import Degree, Form
+from treetop.plan.degree_unit import Degree, Form
 
 from . import dwellings, small_graphs
 from .audits import Audit, audit
@@ -60,7 +60,6 @@ def _stated(plan: tt.Plan) -> float:
 def the_loss_of_one_edge(degree: Degree, form: Form, loss: tt.Loss, most: int | None, regions: bool) -> str | None:
     """Compare what the card says of one edge with what it can show at most."""
     nodes = Nodes.read(small_graphs.people(PEOPLE), "id", ["town"])
-    plan: tt.DegreePlan | tt.RegionalPlan
     if regions:
         plan = tt.regional_degree_plan(PLACES, 3, "user-out", loss, True, form, degree=degree, contributions=most)
     else:
@@ -70,14 +69,14 @@ def the_loss_of_one_edge(degree: Degree, form: Form, loss: tt.Loss, most: int | 
 
         @cache
         def counted(pairs: Pairs, key: Key = key) -> object:
-            if isinstance(plan, tt.DegreePlan):
+            if not regions:
                 return readers.degree_cells(plan, nodes, _edges(pairs), key)
             return readers.regional_sizes(plan, nodes, _edges(pairs), {"place": "town"}, key)
 
         for one, other in _changed_by_one_edge():
             here, there = counted(one), counted(other)
-            if isinstance(plan, tt.DegreePlan):
-                spent = loss_of([(plan.law, here - there)])  # type: ignore[operator]
+            if not regions:
+                spent = loss_of([(plan.levels[1].law, here - there)])  # type: ignore[operator]
             else:
                 spent = dwellings.loss_between(plan, here, there)  # type: ignore[arg-type]
             worst = max(worst, float(spent))

@@ -20,7 +20,7 @@ from treetop.counts.graph_reader import Edges, Nodes
 from treetop.domain.unit import Neighbours, Sensitivity
 from treetop.measure import readers
 from treetop.noise import Key
-from treetop.plan.graphs.unit import Degree, Form, degree_sensitivity, listed_edge_sensitivities
+from treetop.plan.degree_unit import Degree, Form, degree_sensitivity, listed_edge_sensitivities
 
 from . import small_graphs
 from .engine import KEY
@@ -44,7 +44,7 @@ def pairs_of(mask: int) -> Pairs:
     return tuple(pair for bit, pair in enumerate(POSSIBLE) if mask >> bit & 1)
 
 
-def degrees_of_all(plan: tt.DegreePlan) -> Ints:
+def degrees_of_all(plan: tt.Plan) -> Ints:
     """The degrees of all graphs of four people, by mask."""
     return np.array([readers.bounded_degrees(plan, *graph(EVERYONE, pairs_of(mask)), KEY) for mask in MASKS.tolist()])
 
@@ -61,7 +61,7 @@ def worst(one: Ints, other: Ints, form: Form) -> tuple[int, int]:
     return max(l1 for l1, _ in found), max(squared for _, squared in found)
 
 
-def plan(relation: str, degree: Degree, largest: int = 6, **more: Any) -> tt.DegreePlan:
+def plan(relation: str, degree: Degree, largest: int = 6, **more: Any) -> tt.Plan:
     return tt.degree_plan(relation, "add-remove", tt.Loss(rho=1), largest, degree=degree, **more)
 
 

@@ -19,14 +19,13 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from tests.everyday import measure_degrees
 from treetop import Graph, Policies
 from treetop.counts.degree_projection import projected_degrees
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure import questions, readers
-from treetop.measure.vectors import measure_degrees
 from treetop.noise import DiscreteLaplace
-from treetop.plan.graphs.degrees import DegreePlan
-from treetop.plan.graphs.unit import Form, degree_sensitivity
+from treetop.plan.degree_unit import Form, degree_sensitivity
 from treetop.plan.workload import Measured, Workload
 from treetop.privacy import Neighbours
 from treetop.privacy.relation import unit_of
@@ -283,7 +282,7 @@ def test_no_event_of_many_releases_tells_neighbours_apart(relation: str) -> None
     assert proven(looks[0], looks[1], 1_500 if DEEP else 100) <= 1
 
 
-def degrees_of(plan: DegreePlan, pairs: Pairs, nodes: int) -> Look:
+def degrees_of(plan: tt.Plan, pairs: Pairs, nodes: int) -> Look:
     graph = graph_of(tuple(range(nodes)), pairs, {})
 
     def look() -> NDArray[np.int64]:

@@ -16,9 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop import GroupSizes, GroupTablePlan
-from treetop.plan.groups.unit import Event, Form
-from treetop.publishing.releasing import release_groups
+from tests.everyday import measure_sizes
+from treetop import GroupSizes
+from treetop.plan.group_unit import Event, Form
 
 from .dwellings import LARGEST, PLACES, TABLES, People, loss_between, neighbours, plan, read
 from .engine import Unexplained
@@ -52,11 +52,11 @@ def test_neighbouring_tables_have_the_same_groups_in_every_region(event: Event) 
             assert read(made, other).number.sum(axis=1).tolist() == [2, 1, 1]
 
 
-def releases(made: GroupTablePlan, sizes: GroupSizes, runs: int) -> NDArray[np.int64]:
+def releases(made: tt.Plan, sizes: GroupSizes, runs: int) -> NDArray[np.int64]:
     """What an outsider sees of many releases: every count, and the sums of sizes of every region."""
     rows = []
     for _ in range(runs):
-        counts = release_groups(made.core, sizes).counts
+        counts = measure_sizes(made, sizes)
         rows.append(np.concatenate([counts.ravel(), counts @ np.arange(LARGEST + 1), counts.cumsum(axis=1)[0]]))
     return np.array(rows)
 

@@ -15,7 +15,7 @@ import pyarrow.csv as csv
 import pytest
 
 import treetop as tt
-from treetop import Graph, GroupTablePlan, GroupUnit, read_plan
+from treetop import Graph, GroupUnit, read_plan
 from treetop.card import RunInfo, describe_release, in_words
 from treetop.cli import main
 from treetop.errors import IncompletePlan, LossError, UnitError
@@ -84,7 +84,7 @@ def test_a_total_that_is_hidden_is_not_told_by_a_refusal() -> None:
 def test_the_number_of_groups_makes_it_a_question_where_groups_are_protected() -> None:
     regions = tt.Hierarchy.flat(["east", "west"])
 
-    def of(event: Any, **more: Any) -> GroupTablePlan:
+    def of(event: Any, **more: Any) -> tt.Plan:
         loss = tt.Loss(epsilon=1, delta=0.01)
         return tt.group_plan(
             regions, 9, GroupUnit("household", event=event), loss, rows="histogram", number=100, **more

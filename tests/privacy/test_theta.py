@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.measure import readers
-from treetop.plan.graphs.unit import Degree, reaching_sensitivity
+from treetop.plan.degree_unit import Degree, reaching_sensitivity
 
 from .engine import KEY
 from .small_graphs import Pairs, all_graphs, graph_of
@@ -22,11 +22,11 @@ from .small_graphs import Pairs, all_graphs, graph_of
 CANDIDATES = (1, 2, 3)
 
 
-def choosing(directed: bool = False, degree: Degree | None = None) -> tt.DegreePlan:
+def choosing(directed: bool = False, degree: Degree | None = None) -> tt.Plan:
     return tt.degree_plan("node", "add-remove", tt.Loss(rho=1), CANDIDATES, directed=directed, degree=degree)
 
 
-def reaching(plan: tt.DegreePlan, graph: tuple[Nodes, Edges]) -> NDArray[np.int64]:
+def reaching(plan: tt.Plan, graph: tuple[Nodes, Edges]) -> NDArray[np.int64]:
     return np.array(readers.degree_cells_by_theta(plan, *graph, KEY)[0])
 
 

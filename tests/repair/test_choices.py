@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts, register_repair
 from treetop.card import in_words
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.errors import NumberError, PlanError
 from treetop.noise import Key
 from treetop.release.run import run_plan

@@ -68,9 +68,10 @@ FUZZ = """
     from treetop.counts.degree_projection import projected_degrees
     from treetop.repair.cumulative import relax_direct
     from treetop.repair.rebalance import rebalance
-    from treetop.plan.groups.plan import GroupPlan
-    from treetop.publishing.releasing import release_groups
-    from treetop.plan.groups.unit import GroupUnit
+    from treetop.measure.vectors import measured_groups
+    from treetop.noise.gate import Gate
+    from treetop.plan.groups import group_plan
+    from treetop.plan.group_unit import GroupUnit
     from treetop.counts.group_reader import GroupSizes
     from treetop.domain.hierarchy import Hierarchy
     from treetop.noise.sum_noise import sum_margins
@@ -87,7 +88,7 @@ FUZZ = """
     TYPES = [np.int64, np.int8, np.uint64, np.float64, np.float32, bool, object, "U3", np.complex128]
     NODES = Nodes.read(pa.table({"id": ["a", "b", "c"]}))
     PLACES = Hierarchy.flat(["east", "west"])
-    PLAN = GroupPlan(PLACES, 3, GroupUnit("person", event="join-leave"), Loss(epsilon=1))
+    PLAN = group_plan(PLACES, 3, GroupUnit("person", "join-leave"), Loss(epsilon=1), rows="histogram", number=9)
     LAWS = [DiscreteGaussian(Fraction(4)), DiscreteLaplace(Fraction(2)), DiscreteGaussian(Fraction(10**16))]
 
     def number():
@@ -138,7 +139,7 @@ FUZZ = """
         lambda: projected_degrees(NODES, Edges(array(1), array(1), True), number(), KEY),
         lambda: NoiseStream(LAWS[random.integers(3)], KEY).fill(array(), number()),
         lambda: sampler(LAWS[random.integers(3)]).draw(array().astype(np.uint64), array()),
-        lambda: release_groups(PLAN, GroupSizes(PLACES, array(2)), KEY),
+        lambda: measured_groups(PLAN, GroupSizes(PLACES, array(2)), Gate(KEY), None).__enter__(),
         lambda: GroupSizes.from_rows(PLACES, array(1), array(1), array(1), largest=number()),
         lambda: least_squares([MeasuredLevel(np.zeros(1, int), array(1), array(1)),
                                MeasuredLevel(array(1), array(1), array(1))]),

@@ -26,10 +26,10 @@ from treetop.errors import DataError, PlanError
 from treetop.io.source import Source, as_public
 from treetop.io.table import read
 from treetop.noise.sum_noise import sum_margin, weighted_margin
+from treetop.plan.degree_unit import HELD, DegreeUnit, degree_sensitivity
+from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.file import PlanFile
-from treetop.plan.graphs.degrees import DegreePlan
-from treetop.plan.graphs.unit import HELD, degree_sensitivity
-from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.group_unit import GroupUnit
 from treetop.plan.plan import Plan
 from treetop.privacy.accountant import noise_for
 from treetop.release.degrees import DegreeTables
@@ -38,14 +38,14 @@ from treetop.release.release import Release
 Ints = NDArray[np.int64]
 
 
-def largest_sizes(plan: GroupTablePlan, confidence: float, twin: Prior | None = None) -> Report:
+def largest_sizes(plan: Plan, confidence: float, twin: Prior | None = None) -> Report:
     """Compare largest sizes of groups, by their cost and by what top-coding loses of public groups.
 
     Of each: `counts` measured (a region and size each, at all levels), the standard deviation (`noise`) and `margin` of
     one number of groups in a finest region, and the margin of the people of all regions. With a twin: how many of its
     groups are larger, and how many of their people would not be counted.
     """
-    own, percent = plan.sizes.largest, f"{100 * confidence:g}%"
+    own, percent = plan.largest, f"{100 * confidence:g}%"
     columns = [
         ("largest", "{largest:,}"),
         ("counts", "{counts:,}"),
@@ -85,17 +85,17 @@ def largest_sizes(plan: GroupTablePlan, confidence: float, twin: Prior | None = 
     return Report(plan, "largest", "What the largest size costs", tuple(rows), columns, "rows", values, notes=(note,))
 
 
-def _size_row(plan: GroupTablePlan, largest: int, confidence: float, groups: Ints | None) -> dict[str, Any]:
-    form, side = plan.sizes.form, (1 - Fraction(str(confidence))) / 2
-    change = plan.sizes.group.sensitivity(form, largest)
+def _size_row(plan: Plan, largest: int, confidence: float, groups: Ints | None) -> dict[str, Any]:
+    own, side = GroupUnit.of(plan.unit), (1 - Fraction(str(confidence))) / 2
+    cumulative, change = own.cumulative, own.in_plan(own.form or "direct", largest).sensitivity("")
     laws = [noise_for(change, plan.loss, level.share) for level, _ in plan.workload.measured]
-    weights = (1,) * largest if form == "cumulative" else tuple(range(1, largest + 1))
+    weights = (1,) * largest if cumulative else tuple(range(1, largest + 1))
     lost = None if groups is None else groups[largest + 1 :]
     return {
         "largest": largest,
-        "counts": plan.core.tree.nodes * (largest + 1),
+        "counts": (1 + sum(plan.regions.sizes)) * (largest + 1),
         "noise": laws[-1].standard_deviation,
-        "margin": sum_margin(laws[-1], 2 if form == "cumulative" else 1, side),
+        "margin": sum_margin(laws[-1], 2 if cumulative else 1, side),
         "people_margin": weighted_margin(laws[0], weights, side),
         "groups_above": None if lost is None else int(lost.sum()),
         "people_lost": None if lost is None else int(lost @ np.arange(1, len(lost) + 1)),
@@ -124,7 +124,7 @@ def largest_degrees(
         source: Where the public degrees are from, in words.
         people: About how many there are in the private graph; as many as in the public one by default.
     """
-    if not isinstance(plan, DegreePlan) or plan.relation != "node":
+    if not DegreeHistogram.runs(plan) or DegreeUnit.of(plan.unit).graph.relation != "node":
         raise PlanError(
             'the largest degree is a choice of plans for degrees under "node" only: elsewhere no edge is left out '
             "above it"
@@ -141,7 +141,8 @@ def largest_degrees(
         raise DataError(f"{location} has no people: there are no degrees to go by")
     people = people or plan.population or total
     above = total - number.cumsum()
-    stated = (plan.degrees.largest,) if plan.choice is None else plan.choice.candidates
+    choice = DegreeHistogram.of(plan).choice
+    stated = (plan.largest,) if choice is None else choice.candidates
     last = len(number) - 1  # the last class of a release is open: who has more than that is not known
     tried = [theta for theta in sorted({*_grid(last), *stated}) if theta < last or not released]
     if not tried:
@@ -188,11 +189,12 @@ def largest_degrees(
     )
 
 
-def _noise(plan: DegreePlan, theta: int) -> int:
+def _noise(plan: Plan, theta: int) -> int:
     """Return the margin of a count of a release with this theta, two times in three."""
-    own, graph = plan.degrees, plan.degrees.graph
+    own, choice = DegreeUnit.of(plan.unit), DegreeHistogram.of(plan).choice
+    graph = own.graph
     change = degree_sensitivity(graph.relation, graph.counted, own.form, own.neighbours, theta)
-    share = Fraction(1) if plan.choice is None else plan.choice.left
+    share = Fraction(1) if choice is None else choice.left
     return noise_for(change, plan.loss, share).margin(HELD)
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, TypeGuard, Unpack
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,7 @@ from treetop.measure.questions import leaves_of
 from treetop.measure.readers import group_reader, leaves_above_zero, read_true_counts
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
-from treetop.plan.graphs.degrees import DegreeCounts
-from treetop.plan.groups.planned import SIZE, GroupTablePlan, inner
+from treetop.plan.groups import SIZE, GroupSizeReader, inner
 from treetop.plan.plan import Plan
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -67,14 +66,14 @@ def open_plan(plan: Planned, *, open_loss: bool = False) -> tuple[Plan, PlanFile
     return file.plan, file
 
 
-def counts_groups(plan: Plan) -> TypeGuard[GroupTablePlan]:
+def counts_groups(plan: Plan) -> bool:
     """Whether the plan is for group sizes."""
-    return isinstance(plan, GroupTablePlan)
+    return plan.reader.name == "groups"
 
 
 def counts_degrees(plan: Plan) -> bool:
     """Whether the plan is for degrees of a graph."""
-    return isinstance(plan, DegreeCounts)
+    return plan.reader.name == "degrees"
 
 
 def refuse_other_kinds(plan: Plan) -> None:
@@ -448,17 +447,18 @@ _PUBLIC_COUNTS = ("count", "number", "groups")
 
 
 def read_public_groups(
-    plan: GroupTablePlan, file: PlanFile, location: str, source: str, role: Role = "twin"
+    plan: Plan, file: PlanFile, location: str, source: str, role: Role = "twin"
 ) -> tuple[Prior, list[str]]:
     """Read a public table of group sizes; return what was not done as for the private one. The caller compares them."""
     stated, present, notes = _keeping_alike(inner(file.table(location)), role)
     most = MOST_CELLS // plan.regions.sizes[-1] - 1
-    reader = _reader(plan, file, present, max(plan.sizes.largest, min(max(WIDE, 4 * plan.sizes.largest), most)))
+    reader = _reader(plan, file, present, max(plan.largest, min(max(WIDE, 4 * plan.largest), most)))
     sizes = reader.read(stated)
-    if plan.listed is not None and reader.rows != "people" and not sizes.number[:, 0].any():
+    listed = GroupSizeReader.of(plan).listed
+    if listed is not None and reader.rows != "people" and not sizes.number[:, 0].any():
         # The empty groups of the public list, if it is long enough: of groups of another year, or of another country,
         # nobody knows which are empty.
-        missing = plan.listed.by_region - sizes.number.sum(axis=1)
+        missing = listed.by_region - sizes.number.sum(axis=1)
         if missing.min() >= 0:
             number = sizes.number.copy()
             number[:, 0] = missing
@@ -466,7 +466,7 @@ def read_public_groups(
     return _of_groups(plan, sizes, "public table", source, bool(sizes.number[:, -1].any())), notes
 
 
-def _reader(plan: GroupTablePlan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
+def _reader(plan: Plan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
     """Read as the plan does if the columns are there; otherwise as numbers of groups by place and size."""
     own = group_reader(plan, file.columns, file.count)
     if present is None or all(name in present for name in own.columns.wanted()):
@@ -487,7 +487,7 @@ def _reader(plan: GroupTablePlan, file: PlanFile, present: list[str] | None, wid
     return Reader(own.regions, widest, "histogram", GroupColumns(region=place, size=size, number=number), None)
 
 
-def _released_groups(plan: GroupTablePlan, release: Release, location: str, source: str) -> Prior:
+def _released_groups(plan: Plan, release: Release, location: str, source: str) -> Prior:
     """Take an earlier release of group sizes in the same regions, with at least as many sizes."""
     if not release.card["private"]:
         raise PrivatePrior(
@@ -502,9 +502,9 @@ def _released_groups(plan: GroupTablePlan, release: Release, location: str, sour
             f"{location} has other regions than the plan: give a release, or a table, of the plan's regions"
         )
     largest = attributes[SIZE].sizes[-1] - 1
-    if largest < plan.sizes.largest:
+    if largest < plan.largest:
         raise PlanError(
-            f"the sizes of {location} end at {largest:,}, and the plan tells them apart up to {plan.sizes.largest:,}: "
+            f"the sizes of {location} end at {largest:,}, and the plan tells them apart up to {plan.largest:,}: "
             "give another public table, or try the plan with that largest"
         )
     sizes = sizes_of(release.spine, Counts.from_leaves(release.spine, list(release.nodes), release.count))
@@ -521,9 +521,9 @@ def sizes_of(spine: Spine, counts: Counts) -> GroupSizes:
     return GroupSizes(regions, number)
 
 
-def _of_groups(plan: GroupTablePlan, sizes: GroupSizes, kind: Kind, source: str, open_ended: bool) -> Prior:
+def _of_groups(plan: Plan, sizes: GroupSizes, kind: Kind, source: str, open_ended: bool) -> Prior:
     """Top-code the sizes as the plan does."""
-    largest = plan.sizes.largest
+    largest = plan.largest
     number = sizes.number[:, : largest + 1].copy()
     number[:, -1] += sizes.number[:, largest + 1 :].sum(axis=1)
     nodes, count = leaves_above_zero(number)

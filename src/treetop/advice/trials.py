@@ -54,6 +54,7 @@ from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
 from treetop.plan.plan import Plan
+from treetop.plan.region_histograms import region_tree
 from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
 
@@ -211,11 +212,11 @@ def simulate(
 def _released(plan: Plan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
     """Return a function that releases a twin once by the plan, to leaves and their counts."""
     if counts_groups(plan):
-        sizes, core = sizes_of(plan.spine, twin), plan.core
+        sizes, tree = sizes_of(plan.spine, twin), region_tree(plan.regions)
 
         def of_groups(key: Key) -> tuple[Nodes, Ints]:
-            with measured_groups(core, sizes, Gate(key), None) as found:
-                nodes, count = leaves_above_zero(found.counts[core.tree.levels[-1]])
+            with measured_groups(plan, sizes, Gate(key), None) as found:
+                nodes, count = leaves_above_zero(found.counts[tree.levels[-1]])
             return list(nodes.astype(np.int32)), count
 
         return of_groups

@@ -14,8 +14,8 @@ from treetop.domain.unit import Unit
 from treetop.io.row_batch import say_kept
 from treetop.noise import LAWS
 from treetop.noise.gate import WARNING
-from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit
-from treetop.plan.groups.unit import GroupUnit
+from treetop.plan.degree_unit import DegreeFacts, DegreeUnit
+from treetop.plan.group_unit import GroupUnit
 from treetop.plan.resolution import RULES
 from treetop.privacy import Loss
 from treetop.privacy.loss import say_reckless

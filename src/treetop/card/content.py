@@ -7,13 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 from treetop.card.composition import amount, composed
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.card.losses import epsilon_of
 from treetop.card.meaning import meaning
 from treetop.card.run_info import DERIVATION, RunInfo
 from treetop.card.schema import FORMAT, validate_fields
 from treetop.card.sentences import paragraph, sentence
 from treetop.card.statements import agreeing, caveats, counted, coverage, exact, facts, guarantee, is_named, rows
+from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE, LevelAccuracy, Part
 from treetop.privacy.loss import COMPARED_AT
@@ -73,7 +74,7 @@ def of_plan(plan: Plan) -> dict[str, Any]:
         "levels": _levels(plan),
         **({"margins": _margins(plan)} if plan.margin_tables else {}),
         **({"facts": facts(plan)} if plan.public_facts else {}),
-        **({"choice": _choice(plan)} if getattr(plan, "choice", None) is not None else {}),
+        **_choice(plan),
         "accuracy": _accuracy(plan),
         "post_processing": statements.post_processing(plan),
         "plan": plan.describe(),
@@ -152,15 +153,17 @@ def _margins(plan: Plan) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("level", "bound")} for row in rows]
 
 
-def _choice(plan: Any) -> list[dict[str, Any]]:
+def _choice(plan: Plan) -> dict[str, Any]:
     """Return, per candidate for theta, its noisy measurement, its cost and its score."""
-    measured = plan.choice.measured or [None] * len(plan.choice.candidates)
-    candidates = zip(plan.choice.candidates, plan.choice_parts, measured, plan.widths, strict=True)
-    return [
+    if not DegreeHistogram.runs(plan) or (choice := (mechanism := DegreeHistogram.of(plan)).choice) is None:
+        return {}
+    measured = choice.measured or [None] * len(choice.candidates)
+    candidates = zip(choice.candidates, mechanism.choice_parts(plan), measured, mechanism.widths(plan), strict=True)
+    rows = [
         {
             "name": part.name,
             "theta": theta,
-            "chosen": plan.choice.measured is not None and theta == plan.degrees.largest,
+            "chosen": choice.measured is not None and theta == plan.largest,
             "reaching": people,
             "noise_of_a_count": width,
             "sensitivity": plan.unit.sensitivity(part.name)._asdict(),
@@ -170,6 +173,7 @@ def _choice(plan: Any) -> list[dict[str, Any]]:
         }
         for theta, part, people, width in candidates
     ]
+    return {"choice": rows}
 
 
 def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:

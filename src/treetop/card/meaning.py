@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.card.losses import epsilon_beside_others, epsilon_of, epsilon_of_rho
 from treetop.card.sentences import Sentence, sentence
 from treetop.plan.plan import Plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,12 +10,13 @@ from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import MARGIN, Margins, margins_of
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Policies
-from treetop.plan.graphs.degrees import DegreePlan
-from treetop.plan.graphs.regional import RegionalPlan
-from treetop.plan.graphs.unit import DegreeFacts, DegreeUnit, ThetaChoice
-from treetop.plan.groups.planned import GroupTablePlan
-from treetop.plan.groups.unit import GroupTableUnit, GroupUnit
+from treetop.plan.degree_unit import DegreeFacts, DegreeUnit, ThetaChoice
+from treetop.plan.degrees import DegreeHistogram, DegreeReader
+from treetop.plan.group_unit import GroupUnit
+from treetop.plan.groups import GroupSizeReader
+from treetop.plan.mechanism import RecordReader
 from treetop.plan.plan import Plan
+from treetop.plan.region_histograms import RegionHistograms
 from treetop.plan.resolution import Resolution
 from treetop.plan.workload import CONFIDENCE, table_shares
 from treetop.privacy import Loss, Split, Unit
@@ -30,8 +31,8 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
     stated, described = card["unit"], card["plan"]
     if "groups" in described:
         groups = described["groups"]
-        unit = GroupUnit(stated["entity"], stated["event"], stated["quantity"])
-        return GroupTableUnit(unit, groups["form"], groups["largest"])
+        form, largest = groups["form"], groups["largest"]
+        return GroupUnit(stated["entity"], stated["event"], stated["quantity"], form=form, largest=largest)
     if "degrees" in described:
         return _degree_unit(described, stated)
     missing = described["unit"].get("may_be_missing", False)
@@ -42,76 +43,70 @@ def rebuild_unit(card: Mapping[str, Any]) -> Unit:
 def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | None = None) -> Plan:
     """Return the plan that a card describes, on the spine, and with the facts, that were read from its folder."""
     described = card["plan"]
-    kind = next((kind for kind in _KINDS if kind in described), None)
-    if kind is not None:
-        return _KINDS[kind](described, spine)
-    levels, margins = _shares(described["levels"]), _shares(described.get("margins", []))
-    stated = levels | margins
-    uniform = not stated or table_shares("uniform", list(levels), list(margins)) == stated
-    return Plan(
-        **_common(described, spine),
-        unit=_unit(described),
-        split="uniform" if uniform else Split(stated),
-        repair=described["repair"],
-        order=described["order"],
-        unknown=described["unknown"],
-        resolve=_resolution(described["resolve"]) if "resolve" in described else "full",
-        margins=_margins(spine, [name.removeprefix(MARGIN) for name in margins], facts),
-        facts=facts or {},
-    )
-
-
-def _common(described: Described, spine: Spine) -> dict[str, Any]:
-    """Return what plans of every kind have."""
     loss = described["loss"]
     amounts: dict[str, Any] = {
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
     kept = {"noise": loss.get("noise"), "large_delta": loss.get("large_delta", False)}
-    if "groups" not in described and "degrees" not in described:
+    own = _of_groups(described) or _of_degrees(described, spine) or _of_records(described, spine, facts)
+    if own["reader"].name == "records":
         kept["accounting"] = loss.get("accounting", "zcdp")
-    return {
-        "spine": spine,
-        "loss": Loss(**amounts, **kept),
-        "title": described["title"],
-        "confidence": described.get("confidence", CONFIDENCE),
-    }
-
-
-def _of_groups(described: Described, spine: Spine) -> Plan:
-    """Return a plan for group sizes; the list of groups is known by its hash only."""
-    unit, groups = described["unit"], described["groups"]
-    protected = GroupUnit(unit["entity"], groups["event"], groups["quantity"])
-    return GroupTablePlan(
-        **_common(described, spine),
-        unit=GroupTableUnit(protected, groups["form"], groups["largest"], unit["id"], unit.get("population")),
-        split=_level_split(described),
-        repair="euclidean",
-        rows=groups["rows"],
-        number=groups["number"],
-        public=groups["public"],
-        list_sha256=groups["list_sha256"],
-        method="joint" if groups["mechanism"].endswith("r+dp") else "exact",
+    return Plan(
+        spine=spine,
+        loss=Loss(**amounts, **kept),
+        title=described["title"],
+        confidence=described.get("confidence", CONFIDENCE),
+        repair=described["repair"],
+        unknown=described["unknown"],
+        **own,
     )
 
 
-def _of_degrees(described: Described, spine: Spine) -> Plan:
-    """Return a plan for degrees, of a whole graph or by region."""
-    common = _common(described, spine) | {
+def _of_records(described: Described, spine: Spine, facts: PublicFacts | None) -> dict[str, Any]:
+    levels, margins = _shares(described["levels"]), _shares(described.get("margins", []))
+    stated = levels | margins
+    uniform = not stated or table_shares("uniform", list(levels), list(margins)) == stated
+    unit, resolve = Unit(**described["unit"]), described.get("resolve")
+    return {
+        "reader": RecordReader(),
+        "unit": GraphUnit(unit, GraphRules.of(described["graph"])) if "graph" in described else unit,
+        "split": "uniform" if uniform else Split(stated),
+        "order": described["order"],
+        "resolve": "full" if resolve is None else _resolution(resolve),
+        "margins": _margins(spine, [name.removeprefix(MARGIN) for name in margins], facts),
+        "facts": facts or {},
+    }
+
+
+def _of_groups(described: Described) -> dict[str, Any] | None:
+    """Return the fields of a plan for group sizes; the list of groups is known by its hash only."""
+    if "groups" not in described:
+        return None
+    unit, groups = described["unit"], described["groups"]
+    protected = GroupUnit(unit["entity"], groups["event"], groups["quantity"])
+    repair = "joint" if groups["mechanism"].endswith("r+dp") else "exact"
+    return {
+        "unit": protected.in_plan(groups["form"], groups["largest"], unit["id"], unit.get("population")),
+        "split": _level_split(described),
+        "reader": GroupSizeReader(groups["rows"], groups["number"], list_sha256=groups["list_sha256"]),
+        "mechanism": RegionHistograms(groups["public"], repair),
+    }
+
+
+def _of_degrees(described: Described, spine: Spine) -> dict[str, Any] | None:
+    """Return the fields of a plan for degrees, of a whole graph or by region."""
+    if "degrees" not in described:
+        return None
+    choice, mechanism = described["degrees"].get("choice"), RegionHistograms("regions")
+    if choice is not None:
+        measured = None if choice["measured"] is None else tuple(choice["measured"])
+        choice = ThetaChoice(tuple(choice["candidates"]), Fraction(choice["share"]), measured)
+    return {
         "unit": _degree_unit(described, described["unit"]),
         "split": _level_split(described),
-        "repair": "euclidean",
-        "unknown": described["unknown"],
+        "reader": DegreeReader(),
+        "mechanism": mechanism if len(spine.attributes) > 1 else DegreeHistogram(choice),
     }
-    if len(spine.attributes) > 1:
-        return RegionalPlan(**common)
-    if (choice := described["degrees"].get("choice")) is None:
-        return DegreePlan(**common)
-    measured = None if choice["measured"] is None else tuple(choice["measured"])
-    return DegreePlan(**common, choice=ThetaChoice(tuple(choice["candidates"]), Fraction(choice["share"]), measured))
-
-
-_KINDS: Mapping[str, Callable[[Described, Spine], Plan]] = {"groups": _of_groups, "degrees": _of_degrees}
 
 
 def _degree_unit(described: Described, unit: Mapping[str, Any]) -> DegreeUnit:
@@ -123,11 +118,6 @@ def _degree_unit(described: Described, unit: Mapping[str, Any]) -> DegreeUnit:
     most = unit["contributions"] if facts.cut else None
     entity, population = unit["entity"], unit.get("population")
     return DegreeUnit(facts, unit["neighbours"], degrees["form"], degrees["largest"], entity, population, most)
-
-
-def _unit(described: Described) -> Unit:
-    unit = Unit(**described["unit"])
-    return GraphUnit(unit, GraphRules.of(described["graph"])) if "graph" in described else unit
 
 
 def _resolution(stated: Mapping[str, str]) -> Resolution:

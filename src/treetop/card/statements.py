@@ -30,11 +30,11 @@ Values: TypeAlias = Mapping[str, Sequence[str]]
 class Statements:
     """What a plan from the top down states, and what other kinds replace."""
 
-    def extent(self, unit: Any) -> int | str:
+    def extent(self, unit: Unit) -> int | str:
         """Return how much one unit is: its most records, or the name of a relation or an event."""
         return int(unit.contributions)
 
-    def piece(self, unit: Any) -> Sentence | None:
+    def piece(self, unit: Unit) -> Sentence | None:
         """Name the part of a unit whose loss is stated beside the unit's; None if there is none."""
         if unit.piece is None:
             return None
@@ -42,7 +42,7 @@ class Statements:
             return sentence("who.record")
         return sentence("who.record_of_several", entity=unit.entity)
 
-    def protects(self, plan: Any) -> Sentence:
+    def protects(self, plan: Plan) -> Sentence:
         """Say what is protected."""
         unit = plan.unit
         names = ("entity", "contributions", "neighbours", "id", "may_be_missing", "distinct")
@@ -50,21 +50,21 @@ class Statements:
         lists = {"per_node": dict(unit.per_node), "id_clean": list(unit.id_clean)}
         return sentence("protects.records", unit=stated | {name: value for name, value in lists.items() if value})
 
-    def exact_total(self, plan: Any) -> Sentence:
+    def exact_total(self, plan: Plan) -> Sentence:
         """Say what a total without noise tells."""
         return sentence("exact.records", entity=plan.unit.entity)
 
-    def mechanism(self, plan: Any) -> Sentence:
+    def mechanism(self, plan: Plan) -> Sentence:
         """Say what is measured, and how it becomes a release."""
         margins = [sentence("mechanism.margins")] if plan.margin_tables else []
         past = [sentence("mechanism.sums", levels=list(plan.spine.goes_past))] if plan.spine.goes_past else []
         return paragraph(sentence("mechanism.top_down"), *margins, *past)
 
-    def noise(self, plan: Any) -> Sentence:
+    def noise(self, plan: Plan) -> Sentence:
         """Say which noise, and how its levels add up."""
         return sentence("noise.law", law=law_of(plan.loss).name)
 
-    def accuracy(self, plan: Any) -> dict[str, Sentence]:
+    def accuracy(self, plan: Plan) -> dict[str, Sentence]:
         """Say what margins, bounds and, if there are any, intervals are."""
         bound = "bound.named" if is_named(plan) else "bound"
         if REPAIRS[plan.repair].again:
@@ -78,7 +78,7 @@ class Statements:
         interval = sentence("interval.named" if is_named(plan) else "interval")
         return stated | {"interval": paragraph(interval, *margins)}
 
-    def neighbours(self, plan: Any, info: RunInfo) -> Sentence:
+    def neighbours(self, plan: Plan, info: RunInfo) -> Sentence:
         """Say which tables must be hard to tell apart, in terms of the table."""
         unit, count = plan.unit, info.count
         about = {"count": count, "entity": unit.entity}
@@ -93,7 +93,7 @@ class Statements:
             stated = sentence("neighbours.add_all", **about, most=unit.contributions)
         return paragraph(stated, *agreeing(plan))
 
-    def unit(self, plan: Any) -> dict[str, Any]:
+    def unit(self, plan: Plan) -> dict[str, Any]:
         """Say how contributions were bounded, but never how many records that took."""
         unit = plan.unit
         if not unit.enforced:
@@ -103,13 +103,13 @@ class Statements:
         spelling = [sentence("bound.spelling", spelling=unit.spelling)] if unit.id_clean else []
         return {"bound": paragraph(enforced, *spelling)}
 
-    def unknown(self, plan: Any) -> Sentence:
+    def unknown(self, plan: Plan) -> Sentence:
         """Say what happened to codes that are not in a hierarchy."""
         if isinstance(plan.unknown, Mapping):
             return sentence("unknown.own_leaf", leaves=dict(plan.unknown))
         return sentence("unknown.dropped" if plan.unknown == "drop" else "unknown.refused")
 
-    def post_processing(self, plan: Any) -> list[Sentence]:
+    def post_processing(self, plan: Plan) -> list[Sentence]:
         """Say what was done to measurements; it reads no private data, so it costs nothing."""
         repair = REPAIRS[plan.repair]
         steps = range(len(repair.words))
@@ -123,7 +123,7 @@ class Statements:
             return [*stated, named, sentence("after.unresolved"), sentence("after.sums_unresolved")]
         return [*stated, *([] if repair.again else [sentence("after.zeros")]), SUMS]
 
-    def caveats(self, plan: Any, info: RunInfo) -> list[Sentence]:
+    def caveats(self, plan: Plan, info: RunInfo) -> list[Sentence]:
         """Say what the release does not promise, beside what none does."""
         unit, stated = plan.unit, []
         if not unit.enforced:
@@ -143,14 +143,15 @@ class Statements:
             stated.append(sentence("caveat.left_out"))
         return stated + self._small_counts(plan)
 
-    def _small_counts(self, plan: Any) -> list[Sentence]:
+    def _small_counts(self, plan: Plan) -> list[Sentence]:
         """Say what to make of small counts, and of those that are not listed."""
         if not is_named(plan):
             return [sentence("caveat.small.leaf")]
-        cautions = [sentence("caveat.rule", **_rule(plan.resolve))] if plan.resolve.cautions else []
+        resolve: Any = plan.resolve
+        cautions = [sentence("caveat.rule", **_rule(resolve))] if resolve.cautions else []
         return [sentence("caveat.unresolved"), sentence("caveat.named"), *cautions]
 
-    def notes(self, plan: Any) -> list[Sentence]:
+    def notes(self, plan: Plan) -> list[Sentence]:
         """Say what else there is to know before a release."""
         stated = []
         if REPAIRS[plan.repair].again and not plan.margin_tables:
@@ -161,11 +162,11 @@ class Statements:
             stated.append(sentence("note.no_intervals"))
         return [*stated, *_empty_table(plan)]
 
-    def graph(self, plan: Any) -> dict[str, Any]:
+    def graph(self, plan: Plan) -> dict[str, Any]:
         """Say which graphs are neighbours, and what one edge is."""
-        return graph_words(plan, "graph.edges", {"graph": plan.graph.describe()})
+        return graph_words(plan, "graph.edges", {"graph": plan.unit.graph.describe()})
 
-    def counted(self, plan: Any) -> dict[str, Any]:
+    def counted(self, plan: Plan) -> dict[str, Any]:
         """Return what is counted, and every rule that makes a released count smaller than the number in the table."""
         rules: dict[str, Any] = {"what": "records" if plan.graph is None else "edges"}
         if plan.unit.enforced:
@@ -175,11 +176,12 @@ class Statements:
         return rules
 
 
-def graph_words(plan: Any, id: str, about: dict[str, Any]) -> dict[str, Any]:
+def graph_words(plan: Plan, id: str, about: dict[str, Any]) -> dict[str, Any]:
     """Return what is stated of a graph, with its sentences."""
-    one_edge = sentence("graph.one_edge", directed=plan.graph.directed)
-    sentences = [sentence(id, **about, number=number) for number in range(len(plan.graph.sentences()))]
-    return {**plan.graph.describe(), "one_edge": one_edge, "sentences": sentences}
+    graph = plan.unit.graph
+    one_edge = sentence("graph.one_edge", directed=graph.directed)
+    sentences = [sentence(id, **about, number=number) for number in range(len(graph.sentences()))]
+    return {**graph.describe(), "one_edge": one_edge, "sentences": sentences}
 
 
 def is_named(plan: Plan) -> bool:
@@ -187,7 +189,7 @@ def is_named(plan: Plan) -> bool:
     return isinstance(plan.resolve, Resolution)
 
 
-def _rule(resolve: Resolution) -> dict[str, str]:
+def _rule(resolve: Any) -> dict[str, str]:
     ((rule, value),) = resolve.stated.items()
     return {"rule": rule, "value": str(value)}
 

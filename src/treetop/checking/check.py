@@ -26,7 +26,7 @@ from treetop.checking.shards import ShardsCheck
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.measure.vectors import repaired
-from treetop.plan.graphs.degrees import DegreePlan
+from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.plan import Plan
 from treetop.release.folder import (
     CARD,
@@ -103,9 +103,10 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
     yield from _axis(release, "degree", card["plan"]["degrees"]["largest"])
     yield from _regions(card, release, "people")
     plan = rebuild_plan(card, release.spine, release.facts)
-    if isinstance(plan, DegreePlan):
-        yield from _theta(plan)
-    if release.cells is None or not isinstance(plan, DegreePlan):
+    if not DegreeHistogram.runs(plan):
+        return
+    yield from _theta(plan)
+    if release.cells is None:
         return
     release.intervals_at(0.5)  # refuses measurements that are not those of all degrees
     (measured,) = release.measurements.levels
@@ -118,14 +119,15 @@ def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
         yield f"{found[degree]:,} people have degree {degree}, but the measurements give {expected[degree]:,}"
 
 
-def _theta(plan: DegreePlan) -> Iterator[str]:
+def _theta(plan: Plan) -> Iterator[str]:
     """Choose theta again, where it was chosen, from what was measured of the candidates."""
-    choice, theta = plan.choice, plan.degrees.largest
+    mechanism, theta = DegreeHistogram.of(plan), plan.largest
+    choice = mechanism.choice
     if choice is None:
         return
     if choice.measured is None or len(choice.measured) != len(choice.candidates):
         yield "theta was chosen, but not by a measurement of every candidate"
-    elif (expected := choice.best(plan.widths, choice.measured)) != theta:
+    elif (expected := choice.best(mechanism.widths(plan), choice.measured)) != theta:
         yield f"theta is {theta:,}, but by the measurements of its candidates it would be {expected:,}"
 
 

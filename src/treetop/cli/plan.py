@@ -325,8 +325,8 @@ def _compare(before: Path, after: Path, as_json: bool) -> None:
 
 def _margins(plan: Plan, percent: str) -> Iterator[str]:
     """Yield the sentences on margins and bounds."""
-    if "groups" in plan.describe() or getattr(plan, "keeps_regions", False):
-        what = "people of one degree" if "degree" in plan.spine.attributes else "groups of one size"
+    if plan.mechanism.name == "region-histograms":
+        what = f"{plan.reader.what} of one {plan.reader.axis}"
         counted = f"one number of {what}, in one region,"
         yield f"± one: the measurements of the level put {counted} within this of the truth, with {percent} confidence."
         return

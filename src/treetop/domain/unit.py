@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, cast
 
 from treetop._util.choices import Choices, with_article
 from treetop._util.lazy import FrozenMap
@@ -95,6 +95,18 @@ class Unit:
     """Whether a leaf counts at most once of each unit, as trips that are all different: enforced, by the id."""
     leaf: str | None = field(init=False)
     """The name of the finest level, which a plan tells a unit of distinct records; nobody else knows it."""
+    graph: Any = field(init=False, repr=False)
+    """The `GraphRules` of a unit of a graph; None for others."""
+
+    counts: ClassVar[str] = "records"
+    """What plans for such a unit count: "records", "groups" or "degrees"."""
+
+    @classmethod
+    def of(cls, unit: Unit) -> Self:
+        """Return a unit as one of this kind, which it must be."""
+        if unit.counts != cls.counts:
+            raise UnitError(f"this is about a unit of {cls.counts}, and the unit is of {unit.counts}")
+        return cast(Self, unit)
 
     def __init__(
         self,
@@ -142,6 +154,7 @@ class Unit:
             )
         object.__setattr__(self, "distinct", bool(distinct))
         object.__setattr__(self, "leaf", None)
+        object.__setattr__(self, "graph", None)
 
     def at_leaves(self, level: str) -> Unit:
         """Return the unit where the finest level has this name, which decides what distinct records mean.
@@ -164,6 +177,11 @@ class Unit:
     def rule(self) -> NeighbourRule:
         """Which data sets are neighbours."""
         return NEIGHBOURS[self.neighbours]
+
+    @property
+    def stated_id(self) -> str | None:
+        """The id as plan files state it with the unit."""
+        return self.id
 
     @property
     def enforced(self) -> bool:
@@ -193,12 +211,14 @@ class Unit:
         return f"{most} {_records(self.contributions)} ({how}{same}), {self.neighbours}"
 
     @property
-    def exact_total(self) -> str:
-        """The disclosure by a total that is released without noise."""
-        return (
-            "the total number of records: neighbours all have the same one, so it is released without noise, "
-            f"and whether a {self.entity} is in the data at all is not hidden"
-        )
+    def cumulative(self) -> bool:
+        """Whether the values of an axis are each counted with those below, such as groups of at most a size."""
+        return False
+
+    @property
+    def binding(self) -> dict[str, Any]:
+        """Properties that the noise of histograms by region is bound to."""
+        return {"entity": self.entity}
 
     @property
     def moves_by_one(self) -> bool:

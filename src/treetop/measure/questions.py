@@ -233,7 +233,7 @@ def _refuse_other(batch: Batch, plan: Plan) -> None:
         for unit in (batch.unit, plan.unit)
     ]
     other = [name for name in stated[0] if stated[0][name] != stated[1][name]]
-    if getattr(batch.unit, "graph", None) != plan.graph:
+    if batch.unit.graph != plan.graph:
         other.append("graph")
     if other:
         raise PlanError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import singledispatch
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from treetop.counts.graph_reader import (
     refuse_exact_total,
     tables_within,
 )
-from treetop.counts.group_reader import GroupColumns, GroupList, GroupSizes, Reader
+from treetop.counts.group_reader import GroupColumns, GroupSizes, Reader
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, PlanError
@@ -33,9 +33,10 @@ from treetop.io.source import as_source
 from treetop.io.table import Table
 from treetop.noise import Key
 from treetop.plan.constraints_kept import refuse_private_facts
-from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
-from treetop.plan.graphs.regional import RegionalPlan
-from treetop.plan.groups.planned import COLUMNS, SIZE, GroupTablePlan, inner
+from treetop.plan.degree_unit import DegreeUnit
+from treetop.plan.degrees import DegreeHistogram
+from treetop.plan.group_unit import GroupUnit
+from treetop.plan.groups import COLUMNS, SIZE, GroupSizeReader, inner
 from treetop.plan.plan import Plan
 
 Ints = NDArray[np.int64]
@@ -43,13 +44,23 @@ Ints = NDArray[np.int64]
 _ANY = int(np.iinfo(np.int64).max)
 
 
-@singledispatch
+class TableReader(Protocol):
+    """The half of a plan's reader that sees the private table."""
+
+    def check(self, plan: Plan, table: Table) -> None:
+        """Refuse a table with read options that do not agree with the plan; nothing is read or spent."""
+
+    def true_counts(
+        self, plan: Plan, table: Table, columns: Mapping[str, str] | None, count: str | None, tally: Tally | None
+    ) -> Counts:
+        """Read the table as true counts."""
+
+
 def check_table(plan: Plan, table: Table) -> None:
     """Refuse a table with read options that do not agree with the plan; nothing is read or spent."""
-    check_rows(plan, table)
+    READERS[plan.reader.name].check(plan, table)
 
 
-@singledispatch
 def read_true_counts(
     plan: Plan,
     table: Table,
@@ -61,7 +72,7 @@ def read_true_counts(
 
     A `tally` receives the number of dropped records.
     """
-    return read_counts(table, plan.spine, columns, count, plan.unknown, tally=tally)
+    return READERS[plan.reader.name].true_counts(plan, table, columns, count, tally)
 
 
 # Rows.
@@ -79,52 +90,55 @@ def check_rows(plan: Plan, table: Table) -> None:
     refuse_private_facts(plan.public_facts, tables_within(table))
 
 
+class _Records:
+    """Rows of a table, or edges of a graph."""
+
+    def check(self, plan: Plan, table: Table) -> None:
+        check_rows(plan, table)
+
+    def true_counts(
+        self, plan: Plan, table: Table, columns: Mapping[str, str] | None, count: str | None, tally: Tally | None
+    ) -> Counts:
+        return read_counts(table, plan.spine, columns, count, plan.unknown, tally=tally)
+
+
 # Group sizes.
 
 
-def group_reader(plan: GroupTablePlan, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
+def group_reader(plan: Plan, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
     """Return the reader of a private table of group sizes; `columns` as in `RunOptions`."""
-    given = dict(columns or {})
+    stated, unit, given = GroupSizeReader.of(plan), GroupUnit.of(plan.unit), dict(columns or {})
     known = (plan.place, *COLUMNS)
     for name in given:
         if name not in known:
             raise DataError(f"columns: there is no {name!r}{nearest(name, known)}; name {', '.join(known)}")
-    region = given.pop(plan.place, None)
-    if region is None and plan.rows != "people":
-        region = plan.place
-    defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[plan.rows]
-    group = plan.sizes.group
-    person = plan.unit.id if plan.rows == "people" and group.event != "group" else None
-    own = GroupColumns(region=region, number=count, person=person, **{**defaults, **given})
-    most = _ANY if group.event == "group" else group.quantity
-    return Reader(plan.regions, plan.sizes.largest, plan.rows, own, plan.number, _list(plan), most)
-
-
-def _list(plan: GroupTablePlan) -> GroupList | None:
-    if plan.listed is None and plan.list_sha256 is not None:
+    if stated.listed is None and stated.list_sha256 is not None:
         raise PlanError(
             "this plan comes from a card, which names the public list of groups by its hash only: give the plan "
             "file that has it, as `plan`"
         )
-    return plan.listed
+    region = given.pop(plan.place, None)
+    if region is None and stated.rows != "people":
+        region = plan.place
+    defaults = {"people": {"group": "group"}, "groups": {"size": SIZE}, "histogram": {"size": SIZE}}[stated.rows]
+    person = unit.id if stated.rows == "people" and unit.event != "group" else None
+    own = GroupColumns(region=region, number=count, person=person, **{**defaults, **given})
+    most = _ANY if unit.event == "group" else unit.quantity
+    return Reader(plan.regions, plan.largest, stated.rows, own, stated.number, stated.listed, most)
 
 
-@check_table.register
-def _check_groups(plan: GroupTablePlan, table: Table) -> None:
-    plan.check_source(as_source(table))
+class _GroupSizes:
+    """Group sizes, from people, groups or histograms."""
 
+    def check(self, plan: Plan, table: Table) -> None:
+        GroupSizeReader.of(plan).check_source(plan, as_source(table))
 
-@read_true_counts.register
-def _true_groups(
-    plan: GroupTablePlan,
-    table: Table,
-    columns: Mapping[str, str] | None = None,
-    count: str | None = None,
-    tally: Tally | None = None,
-) -> Counts:
-    sizes = group_reader(plan, columns, count).read(inner(table))
-    nodes, number = leaves_above_zero(sizes.number)
-    return Counts.from_leaves(plan.spine, list(nodes), number)
+    def true_counts(
+        self, plan: Plan, table: Table, columns: Mapping[str, str] | None, count: str | None, tally: Tally | None
+    ) -> Counts:
+        sizes = group_reader(plan, columns, count).read(inner(table))
+        nodes, number = leaves_above_zero(sizes.number)
+        return Counts.from_leaves(plan.spine, list(nodes), number)
 
 
 def leaves_above_zero(number: Ints) -> tuple[Ints, Ints]:
@@ -136,21 +150,16 @@ def leaves_above_zero(number: Ints) -> tuple[Ints, Ints]:
 # Degrees.
 
 
-@check_table.register
-def _check_graph(plan: DegreeCounts, table: Table) -> None:
-    graph_of(plan, table)
-
-
-def graph_of(plan: DegreeCounts, table: Table) -> Graph:
+def graph_of(plan: Plan, table: Table) -> Graph:
     """Return the graph for counting degrees; refuse one that does not agree with the plan."""
     if not isinstance(table, Graph):
         raise PlanError("degrees are those of a graph: give a treetop.Graph, which has people and edges")
-    facts = plan.degrees.graph
+    facts = DegreeUnit.of(plan.unit).graph
     if table.directed != facts.directed:
         raise PlanError("the plan and the graph do not agree on whether edges have a direction")
-    if table.relation != plan.relation:
+    if table.relation != facts.relation:
         raise PlanError(
-            f"the plan is made for the relation {plan.relation!r}, and the graph's is {table.relation!r}: "
+            f"the plan is made for the relation {facts.relation!r}, and the graph's is {table.relation!r}: "
             "the noise of one does not protect the other"
         )
     if table.policies != facts.policies:
@@ -162,9 +171,18 @@ def graph_of(plan: DegreeCounts, table: Table) -> Graph:
     return table
 
 
-def refuse_selected_people(plan: DegreeCounts, reason: str | None) -> None:
+def people_are_public(plan: Plan) -> bool:
+    """Whether all neighbours have the same number of nodes."""
+    return plan.unit.total_is_exact(False)
+
+
+def _relation(plan: Plan) -> str:
+    return DegreeUnit.of(plan.unit).graph.relation
+
+
+def refuse_selected_people(plan: Plan, reason: str | None) -> None:
     """Refuse an exact number of people if an exchange of one may change it."""
-    if reason is not None and plan.relation == "node" and plan.people_are_public:
+    if reason is not None and _relation(plan) == "node" and people_are_public(plan):
         raise PlanError(
             f"the number of people would be released without noise, but neighbours may differ in it: {reason}, so "
             "that one person may be exchanged for one who is not counted. Choose neighbours = "
@@ -172,104 +190,86 @@ def refuse_selected_people(plan: DegreeCounts, reason: str | None) -> None:
         )
 
 
-def check_people(plan: DegreePlan, people: int) -> None:
+def check_people(plan: Plan, people: int) -> None:
     """Refuse too many people; the message contains their number only if it is public."""
-    if plan.people_are_public and plan.relation != "edge":
+    if people_are_public(plan) and _relation(plan) != "edge":
         plan.loss.refuse_large_delta(people, "the number of people, which is public")
-    widest = plan.law.margin(Fraction(1, 2**80))
-    if (people + widest) * (plan.degrees.largest + 1) ** 2 >= 2**62:
-        raise PlanError(
-            f"degrees up to {plan.degrees.largest:,} of so many people do not fit 64-bit sums: lower largest"
-        )
+    widest = DegreeHistogram.of(plan).law(plan).margin(Fraction(1, 2**80))
+    if (people + widest) * (plan.largest + 1) ** 2 >= 2**62:
+        raise PlanError(f"degrees up to {plan.largest:,} of so many people do not fit 64-bit sums: lower largest")
 
 
-def all_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges) -> Ints:
+def all_degrees(plan: Plan, nodes: Nodes, edges: Edges) -> Ints:
     """Return the degree of everybody, with no edge left out."""
-    return edges.degrees(len(nodes), plan.degrees.graph.counted)
+    return edges.degrees(len(nodes), DegreeUnit.of(plan.unit).graph.counted)
 
 
-def bounded_degrees(plan: DegreeCounts, nodes: Nodes, edges: Edges, key: Key) -> Ints:
+def bounded_degrees(plan: Plan, nodes: Nodes, edges: Edges, key: Key) -> Ints:
     """Return the degree of everybody, with edges left out as the sensitivity requires.
 
     The key selects the edges; the choice for one person does not depend on others.
     """
-    unit = plan.degrees
-    if plan.relation == "node":
+    unit = DegreeUnit.of(plan.unit)
+    if unit.graph.relation == "node":
         return projected_degrees(nodes, edges, unit.largest, key, unit.graph.counted)
     if unit.graph.cut:
         edges = shortened(nodes, edges, unit.contributions, key)
     return all_degrees(plan, nodes, edges)
 
 
-def degree_histogram(plan: DegreePlan, degrees: Ints) -> Ints:
+def degree_histogram(plan: Plan, degrees: Ints) -> Ints:
     """Return the number of people of each degree from 0 to the largest, which includes higher degrees."""
-    largest = plan.degrees.largest
+    largest = plan.largest
     return np.bincount(np.minimum(degrees, largest), minlength=largest + 1).astype(np.int64)
 
 
-def degree_cells(plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key) -> Ints:
+def degree_cells(plan: Plan, nodes: Nodes, edges: Edges, order: Key) -> Ints:
     """Return the counts to be measured, without noise."""
     return _in_form(plan, degree_histogram(plan, bounded_degrees(plan, nodes, edges, order)))
 
 
-def degree_cells_by_theta(
-    plan: DegreePlan, nodes: Nodes, edges: Edges, order: Key
-) -> tuple[list[int], dict[int, Ints]]:
+def degree_cells_by_theta(plan: Plan, nodes: Nodes, edges: Edges, order: Key) -> tuple[list[int], dict[int, Ints]]:
     """Return the number of people who reach each candidate, and the counts to be measured by candidate."""
-    assert plan.choice is not None
+    choice, graph = DegreeHistogram.of(plan).choice, DegreeUnit.of(plan.unit).graph
+    assert choice is not None
     reaching, counts = [], {}
-    every = projections(nodes, edges, plan.choice.candidates, order, plan.degrees.graph.counted)
-    for theta, degrees in zip(plan.choice.candidates, every, strict=True):
+    every = projections(nodes, edges, choice.candidates, order, graph.counted)
+    for theta, degrees in zip(choice.candidates, every, strict=True):
         reaching.append(int((degrees == theta).sum()))
         counts[theta] = _in_form(plan, np.bincount(degrees, minlength=theta + 1).astype(np.int64))
     return reaching, counts
 
 
-def _in_form(plan: DegreePlan, number: Ints) -> Ints:
+def _in_form(plan: Plan, number: Ints) -> Ints:
     """Return the numbers of people by degree in the plan's form (histogram or cumulative), without noise."""
-    if plan.degrees.form == "histogram":
-        return number[1:] if plan.rest else number
+    if not plan.unit.cumulative:
+        return number[1:] if DegreeHistogram.of(plan).rest(plan) else number
     total = number.cumsum()
-    return total[:-1] if plan.people_are_public else total  # the last is everyone, which is then known
-
-
-@read_true_counts.register
-def _true_degrees(
-    plan: DegreePlan,
-    table: Table,
-    columns: Mapping[str, str] | None = None,
-    count: str | None = None,
-    tally: Tally | None = None,
-) -> Counts:
-    graph = graph_of(plan, table)
-    nodes = graph.read_nodes([])
-    number = degree_histogram(plan, all_degrees(plan, nodes, graph.read_edges(nodes)))
-    (there,) = np.nonzero(number)
-    return Counts.from_leaves(plan.spine, [there], number[there])
+    return total[:-1] if people_are_public(plan) else total  # the last is everyone, which is then known
 
 
 # Degrees by region.
 
 
-def region_column(plan: RegionalPlan, columns: Mapping[str, str] | None) -> str:
+def region_column(plan: Plan, columns: Mapping[str, str] | None) -> str:
     """Return the column of the node table with the leaf regions."""
     return (columns or {}).get(plan.place, plan.place)
 
 
 def regional_sizes(
-    plan: RegionalPlan, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None, key: Key | None = None
+    plan: Plan, nodes: Nodes, edges: Edges, columns: Mapping[str, str] | None, key: Key | None = None
 ) -> GroupSizes:
     """Return the number of people of each degree by region; without a key, with no edge left out."""
     column = region_column(plan, columns)
     if nodes.unvouched:
         refuse_code(column, plan.regions.codes, "the node table")
-    if plan.relation == "user-out":
+    if _relation(plan) == "user-out":
         plan.loss.refuse_large_delta(len(nodes), "the number of people, which is public")
     degrees = all_degrees(plan, nodes, edges) if key is None else bounded_degrees(plan, nodes, edges, key)
-    return GroupSizes.from_rows(plan.regions, _leaf_regions(plan, nodes, column), degrees, largest=plan.degrees.largest)
+    return GroupSizes.from_rows(plan.regions, _leaf_regions(plan, nodes, column), degrees, largest=plan.largest)
 
 
-def _leaf_regions(plan: RegionalPlan, nodes: Nodes, column: str) -> Ints:
+def _leaf_regions(plan: Plan, nodes: Nodes, column: str) -> Ints:
     """Return the leaf region of everybody."""
     codes = nodes.columns[column]
     leaf: Ints = np.append(plan.regions.encode(codes.codes), -1)[codes.index]
@@ -280,15 +280,25 @@ def _leaf_regions(plan: RegionalPlan, nodes: Nodes, column: str) -> Ints:
     return leaf
 
 
-@read_true_counts.register
-def _true_regional(
-    plan: RegionalPlan,
-    table: Table,
-    columns: Mapping[str, str] | None = None,
-    count: str | None = None,
-    tally: Tally | None = None,
-) -> Counts:
-    graph = graph_of(plan, table)
-    nodes = graph.read_nodes([region_column(plan, columns)])
-    there, number = leaves_above_zero(regional_sizes(plan, nodes, graph.read_edges(nodes), columns).number)
-    return Counts.from_leaves(plan.spine, list(there), number)
+class _Degrees:
+    """Degrees of a graph, of everybody together or by region."""
+
+    def check(self, plan: Plan, table: Table) -> None:
+        graph_of(plan, table)
+
+    def true_counts(
+        self, plan: Plan, table: Table, columns: Mapping[str, str] | None, count: str | None, tally: Tally | None
+    ) -> Counts:
+        graph = graph_of(plan, table)
+        if DegreeHistogram.runs(plan):
+            nodes = graph.read_nodes([])
+            number = degree_histogram(plan, all_degrees(plan, nodes, graph.read_edges(nodes)))
+            (degree,) = np.nonzero(number)
+            return Counts.from_leaves(plan.spine, [degree], number[degree])
+        nodes = graph.read_nodes([region_column(plan, columns)])
+        leaves, number = leaves_above_zero(regional_sizes(plan, nodes, graph.read_edges(nodes), columns).number)
+        return Counts.from_leaves(plan.spine, list(leaves), number)
+
+
+READERS: Mapping[str, TableReader] = {"records": _Records(), "groups": _GroupSizes(), "degrees": _Degrees()}
+"""The private half of every reader of plans, by its name."""

@@ -175,7 +175,7 @@ def _check_invariants(unit: Unit, drops: bool) -> None:
             "facts: an invariant counts the records that were not dropped, and so tells of one whether it was: give "
             "unknown codes a leaf of their own, or leave invariant out"
         )
-    if getattr(unit, "graph", None) is not None:
+    if unit.graph is not None:
         raise UnkeptFact("facts: invariants are not offered for the edges of a graph: leave invariant out")
 
 

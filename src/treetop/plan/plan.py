@@ -15,13 +15,14 @@ from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
 from treetop.domain.spine import Spine
 from treetop.domain.unit import GuaranteeCondition, Unknown
 from treetop.errors import FactError, PlanError
-from treetop.io.table import Table
-from treetop.plan.constraints_kept import FactCheck, conditions_of, exact_beside, known_levels
+from treetop.plan.constraints_kept import FactCheck, known_levels
 from treetop.plan.fields import decided
+from treetop.plan.mechanism import Mechanism, Reader, RecordReader, TopDown
 from treetop.plan.resolution import PREFERENCES, Prefer, Resolution, preference_of
 from treetop.plan.workload import (
     CONFIDENCE,
@@ -31,7 +32,6 @@ from treetop.plan.workload import (
     Workload,
     as_confidence,
     cells_of,
-    plan_tables,
 )
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
@@ -73,6 +73,10 @@ class Plan:
     facts: Mapping[str, Any] | PublicFacts = field(default_factory=lambda: FrozenMap({}))
     """Public facts by table (named like margins): a `Fact`, or exact counts by themselves. `public_facts` holds the
     parsed facts."""
+    reader: Reader = field(default_factory=RecordReader)
+    """What is counted: records, or what `group_plan` and `degree_plan` make."""
+    mechanism: Mechanism = field(default_factory=TopDown)
+    """How it is measured."""
     budget: Fraction = field(init=False, repr=False)
     """The budget that the levels share: epsilon if pure, otherwise rho."""
     workload: Workload = field(init=False, repr=False)
@@ -82,6 +86,15 @@ class Plan:
         for what, value, kind in (("spine", self.spine, Spine), ("unit", self.unit, Unit), ("loss", self.loss, Loss)):
             if not isinstance(value, kind):
                 raise PlanError(f"{what} is {value!r}: give a treetop.{kind.__name__}")
+        if self.unit.counts != self.reader.name or self.reader.name not in self.mechanism.counts:
+            raise PlanError(
+                f"the unit is about {self.unit.counts}, the reader about {self.reader.name}, and the mechanism "
+                f"{self.mechanism.name} about {' or '.join(self.mechanism.counts)}: make plans for group sizes with "
+                "group_plan, and those for degrees with degree_plan or regional_degree_plan"
+            )
+        self.reader.check(self)
+        if not self.mechanism.has_margins:
+            object.__setattr__(self, "margins", "none")
         self._settle_preference()
         object.__setattr__(self, "facts", self._read_facts())
         if self.facts or is_narrow(self.spine):
@@ -115,18 +128,11 @@ class Plan:
             self.unit, REPAIRS[self.repair], self.unknown == "drop"
         )
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
-        dropped = self.unknown == "drop"
-        budget, workload = plan_tables(
-            self.spine,
-            self.unit,
-            self.loss,
-            self.split,
-            self.margin_tables,
-            known=known_levels(self.spine, self.public_facts),
-            records_may_be_dropped=dropped,
-        )
+        budget, workload = self.mechanism.tables(self)
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "workload", workload)
+        self.mechanism.check_workload(self)
+        self.reader.check_workload(self)
 
     def _settle_preference(self) -> None:
         """Set repair and order from a preference, and clear the preference."""
@@ -185,7 +191,7 @@ class Plan:
     @property
     def population(self) -> int | None:
         """Least number of units that is public before data is read; None if there is none."""
-        return self.unit.population
+        return self.reader.population(self)
 
     @property
     def spent(self) -> Fraction:
@@ -212,8 +218,8 @@ class Plan:
 
     @property
     def conditions(self) -> tuple[GuaranteeCondition, ...]:
-        """The conditions of the guarantee: invariants, compared facts, and declared caps."""
-        return conditions_of(self.spine, self.public_facts, self.unit, self.unknown)
+        """The conditions of the guarantee, such as invariants and declared caps."""
+        return self.reader.conditions(self)
 
     @property
     def levels(self) -> tuple[Part, ...]:
@@ -259,7 +265,7 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """Return the plan's decisions as plain values, for cards and digests."""
         told = decided(self)
-        return {
+        described = {
             "title": told.pop("title"),
             "spine": list(self.spine.splits),
             "attributes": {
@@ -274,20 +280,35 @@ class Plan:
             **told,
             **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
+        return described | self.reader.describe(self)
 
     @property
     def graph(self) -> GraphFacts | None:
         """The rules of the graph, if its edges are counted; otherwise None."""
-        return getattr(self.unit, "graph", None)
+        graph: GraphFacts | None = self.unit.graph
+        return graph
+
+    @property
+    def place(self) -> str:
+        """Name of the regions' attribute, beside the sizes or degrees."""
+        return next(name for name in self.spine.attributes if name != self.reader.axis)
+
+    @property
+    def regions(self) -> Hierarchy:
+        """Public tree of regions, beside the sizes or degrees."""
+        return self.spine.attributes[self.place]
+
+    @property
+    def largest(self) -> int:
+        """Largest size or degree that is told apart."""
+        assert self.reader.axis is not None
+        return self.spine.attributes[self.reader.axis].sizes[-1] - 1
 
     def accuracy(self, confidence: float | None = None) -> Accuracy:
         """Return the expected accuracy of every level, at the plan's confidence by default; reads no private data.
 
         `margin` ("± one") is the quantile of the noise of one count, by the measurements of its level alone. `bound`
-        holds for all nodes of a level at once: an error grows, from a node to its children, by at most twice the
-        largest noise among them (InfTDA, Theorem 1; here with exact quantiles of the noise instead of its tail bound,
-        each at the confidence that a union bound over levels and public nodes leaves; it holds for both repairs). If
-        margins are kept, `bound` is None.
+        holds for all nodes of a level at once, or is None where the mechanism has no such bound.
         """
         confidence = as_confidence(confidence or self.confidence or CONFIDENCE)
         risk = 1 - Fraction(str(confidence))
@@ -298,39 +319,28 @@ class Plan:
     @property
     def terms(self) -> int:
         """Number of measurements per count; "± one" and accuracy targets refer to their summed error."""
-        return 1
+        return self.mechanism.terms(self)
 
     def _row(self, part: Part, risk: Fraction) -> LevelAccuracy:
         size = len(self.levels)
         depths = self.spine.depths(part.index) if part.index < size else self.margin_tables[part.index - size].depths
         title, share = title_of(self.spine, depths), float(part.share)
-        bound = self._bound(part.index, risk)
+        bound = self.mechanism.bound(self, part.index, risk)
         own = (part.deviation, part.margin(risk, self.terms), bound, title, part.is_exact)
         return LevelAccuracy(part.index, part.name, part.nodes, share, *own)
 
-    def _bound(self, index: int, risk: Fraction) -> int | None:
-        """Return the simultaneous error bound of a level; None if two tables determine its counts: none is proved."""
-        if index < len(self.levels) and self.levels[index].is_exact:
-            return 0
-        if index > 0 and (self.margin_tables or exact_beside(self.spine, self.public_facts)):
-            return None
-        measured = [level for level in self.levels[: index + 1] if level.is_measured]
-        bound = 0
-        for level in measured:
-            largest = level.margin(risk / (len(measured) * level.nodes))
-            bound += largest if level.index == 0 else 2 * largest
-        return bound
+    def sentence(self) -> str:
+        """Describe the unit and the guarantee in plain English."""
+        return f"{self.unit.sentence()} {self.kept_loss.sentence()}"
 
     def refuse_unless_top_down(self) -> None:
         """Refuse plans that are not measured from the top down, for features that need this."""
+        if not TopDown.runs(self):
+            raise PlanError(self.reader.not_top_down)
 
     def as_released(self, spine: Spine) -> Plan:
         """Return the plan as settled by a release with this spine, for plans that a run completes."""
-        return self
-
-    def own_table(self, table: Table) -> Table:
-        """Return a private table as this kind of plan reads it."""
-        return table
+        return self.mechanism.as_released(self, spine)
 
 
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:

@@ -21,7 +21,7 @@ from treetop.io.source import as_source
 from treetop.io.table import Table
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
 from treetop.ledger.entry import listed
-from treetop.plan.groups.planned import inner
+from treetop.plan.groups import inner
 from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 from treetop.privacy.composition import Cells

@@ -163,7 +163,7 @@ class _Publication:
             raise PlanError("name the private TABLE, or give the plan a [data] source")
         if not isinstance(location, str | Path):
             self.file.refuse_private(location)
-            return self.run.plan.own_table(location)
+            return self.run.plan.reader.own_table(location)
         return self.file.table(str(location), self.query)
 
     def refuse_second_reading(self, table: Table | str | None) -> None:

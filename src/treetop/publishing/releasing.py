@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,13 @@ from treetop.measure.readers import (
 from treetop.measure.vectors import measured_degrees, measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, bind
-from treetop.plan.graphs.degrees import DegreeCounts, DegreePlan
-from treetop.plan.graphs.regional import RegionalPlan
-from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.planned import GroupTablePlan, inner
+from treetop.plan.degree_unit import DegreeUnit
+from treetop.plan.degrees import DegreeHistogram
+from treetop.plan.groups import GroupSizeReader, inner
+from treetop.plan.mechanism import TopDown
 from treetop.plan.plan import Plan
+from treetop.plan.region_histograms import RegionHistograms, region_tree
 from treetop.plan.workload import noise_of
-from treetop.release.derived import GroupRelease
 from treetop.release.intervals.cells import Cells, measurements_of
 from treetop.release.measurements import Measurements
 from treetop.release.release import Release
@@ -118,13 +118,11 @@ class Run:
         return describe_release(plan, replace(self.facts, **own, private=gate.private))
 
 
-@singledispatch
-def measure_release(plan: object, table: Table, run: Run) -> Release:
+def measure_release(plan: Plan, table: Table, run: Run) -> Release:
     """Read the private table, run the plan once, and return the public result."""
-    raise PlanError(f"{plan!r} is not a plan")
+    return MECHANISMS[plan.mechanism.name](plan, table, run)
 
 
-@measure_release.register
 def _top_down(plan: Plan, table: Table, run: Run) -> Release:
     gate = Gate(run.options.testing_key)
     check_table(plan, table)
@@ -181,84 +179,72 @@ def _refuse_large_delta(plan: Plan, table: Table, counts: Counts) -> None:
         plan.loss.refuse_large_delta(table.public_units, f"the number of units ({plan.unit.entity}), which is public")
 
 
-@measure_release.register
-def _group_sizes(plan: GroupTablePlan, table: Table, run: Run) -> Release:
-    run.options.refuse_engine("group sizes")
-    gate = Gate(run.options.testing_key)
-    plan.core.check_memory()
-    table = inner(table)
-    check_table(plan, table)
-    card = run.card(plan, gate, rules_of(table))
-    sizes = _sizes(plan, table, run)
-    given = run.options.testing_key
-    # The mechanism binds its key to its own decisions: a testing key is bound to those of the plan as well.
-    own = gate if given is None else Gate(bind(Key(given), "plan", bytes.fromhex(plan.digest)))
-    return _of_regions(plan, sizes, own, card, run)
-
-
-def _of_regions(
-    plan: GroupTablePlan | RegionalPlan, sizes: GroupSizes, gate: Gate, card: dict[str, Any], run: Run
-) -> Release:
+def _region_histograms(plan: Plan, table: Table, run: Run) -> Release:
     """Measure the sizes of all regions, and return them with the measurements and the public counts."""
-    core = plan.core
-    with measured_groups(core, sizes, gate, run.charge, run.options.workplace.number) as found:
+    run.options.refuse_engine("group sizes" if plan.reader.name == "groups" else "degrees by region")
+    gate, mechanism = Gate(run.options.testing_key), RegionHistograms.of(plan)
+    mechanism.check_memory(plan)
+    sizes, card, gate = REGIONS[plan.reader.name](plan, table, run, gate)
+    with measured_groups(plan, sizes, gate, run.charge, run.options.workplace.number) as found:
         if run.options.progress is not None:
             run.options.progress("measuring", 1.0)
-        pairs = zip(plan.workload.measured, core.workload.measured, strict=True)
-        levels = {own.index: Cells(0, found.measured[core.tree.levels[of.index]].T) for (own, _), (of, _) in pairs}
-        there, number = leaves_above_zero(found.counts[core.tree.levels[-1]])
-        public = sizes.number.sum(axis=1) if plan.keeps_regions else None
-        measured = _cells(plan, levels, run) if plan.has_intervals or run.options.keep_measurements else None
-        return Release(plan.spine, there.astype(np.int32), number, card, all_measured=measured, public=public)
+        rows = region_tree(plan.regions).levels
+        levels = {part.index: Cells(0, found.measured[rows[depth]].T) for part, depth in mechanism.levels(plan)}
+        leaves, number = leaves_above_zero(found.counts[rows[-1]])
+        public = sizes.number.sum(axis=1) if mechanism.keeps_regions else None
+        measured = _cells(plan, levels, run)
+        return Release(plan.spine, leaves.astype(np.int32), number, card, all_measured=measured, public=public)
 
 
-def _sizes(plan: GroupTablePlan, table: Any, run: Run) -> GroupSizes:
+def _group_sizes(plan: Plan, table: Any, run: Run, gate: Gate) -> tuple[GroupSizes, dict[str, Any], Gate]:
     """Read the group sizes; refuse them if their number differs from the public one."""
-    given = isinstance(table, GroupSizes)
-    sizes = table if given else group_reader(plan, run.facts.columns, run.facts.count).read(table, run.options.progress)
-    if int(sizes.number.sum()) != plan.number:
-        raise DataError(
-            f"there are {int(sizes.number.sum()):,} groups, but the plan says {plan.number:,}, which is public"
-        )
-    if plan.listed is not None and not np.array_equal(sizes.number.sum(axis=1), plan.listed.by_region):
+    table, reader, given = inner(table), GroupSizeReader.of(plan), run.options.testing_key
+    check_table(plan, table)
+    card = run.card(plan, gate, rules_of(table))
+    sizes = table
+    if not isinstance(table, GroupSizes):
+        sizes = group_reader(plan, run.facts.columns, run.facts.count).read(table, run.options.progress)
+    if (total := int(sizes.number.sum())) != reader.number:
+        raise DataError(f"there are {total:,} groups, but the plan says {reader.number:,}, which is public")
+    if reader.listed is not None and not np.array_equal(sizes.number.sum(axis=1), reader.listed.by_region):
         raise DataError("the groups of some region are not as many as on the public list: correct one of them")
-    return sizes
+    # The mechanism binds its key to its own decisions: a testing key is bound to those of the plan as well.
+    own = gate if given is None else Gate(bind(Key(given), "plan", bytes.fromhex(plan.digest)))
+    return sizes, card, own
 
 
-@measure_release.register
-def _degrees(plan: DegreePlan, table: Table, run: Run) -> Release:
+def _degrees_by_region(plan: Plan, table: Table, run: Run, gate: Gate) -> tuple[GroupSizes, dict[str, Any], Gate]:
+    """Read the degrees of everybody, as sizes of groups."""
+    graph = graph_of(plan, table)
+    card = run.card(plan, gate, rules_of(graph.edges))
+    nodes = graph.read_nodes([region_column(plan, run.facts.columns)])
+    sizes = regional_sizes(plan, nodes, _edges(plan, graph, nodes, run), run.facts.columns, gate.choice("order"))
+    return sizes, card, gate
+
+
+def _degree_histogram(plan: Plan, table: Table, run: Run) -> Release:
     run.options.refuse_engine("degrees")
     gate = Gate(run.options.testing_key)
     graph = graph_of(plan, table)
     card = run.card(plan, gate, rules_of(graph.edges))
     nodes = graph.read_nodes([])
     with measured_degrees(plan, nodes, _edges(plan, graph, nodes, run), gate, run.charge, tell_projected) as found:
-        chosen = found.plan
-        if chosen.choice is not None:  # what was chosen, and by what, is on the card
+        chosen, mechanism = found.plan, DegreeHistogram.of(found.plan)
+        if mechanism.choice is not None:  # what was chosen, and by what, is on the card
             card = run.card(chosen, gate, rules_of(graph.edges))
-        (there,) = np.nonzero(found.number)
-        measured = _cells(chosen, {1: Cells(int(chosen.rest), found.measured[:, None])}, run)
-        return Release(chosen.spine, there[None, :].astype(np.int32), found.number[there], card, all_measured=measured)
+        (degree,) = np.nonzero(found.number)
+        cells = {1: Cells(int(mechanism.rest(chosen)), found.measured[:, None])}
+        measured = _cells(chosen, cells, run)
+        leaves = degree[None, :].astype(np.int32)
+        return Release(chosen.spine, leaves, found.number[degree], card, all_measured=measured)
 
 
-@measure_release.register
-def _degrees_by_region(plan: RegionalPlan, table: Table, run: Run) -> Release:
-    run.options.refuse_engine("degrees by region")
-    gate = Gate(run.options.testing_key)
-    plan.core.check_memory()
-    graph = graph_of(plan, table)
-    card = run.card(plan, gate, rules_of(graph.edges))
-    nodes = graph.read_nodes([region_column(plan, run.facts.columns)])
-    sizes = regional_sizes(plan, nodes, _edges(plan, graph, nodes, run), run.facts.columns, gate.choice("order"))
-    return _of_regions(plan, sizes, gate, card, run)
-
-
-def _edges(plan: DegreeCounts, graph: Graph, nodes: Nodes, run: Run) -> Edges:
+def _edges(plan: Plan, graph: Graph, nodes: Nodes, run: Run) -> Edges:
     """Read the edges, and report omitted edges to the steward."""
     left = LeftOut()
     edges = graph.read_edges(nodes, left)
     tally = Tally(left=left)
-    if plan.degrees.graph.cut:
+    if DegreeUnit.of(plan.unit).graph.cut:
         lists = edges.degrees(len(nodes), "out")
         tally.offered, tally.counted = len(edges), int(np.minimum(lists, plan.unit.contributions).sum())
     tally.settle(plan.unit, run.options.allow_dropped)
@@ -272,22 +258,14 @@ def _cells(plan: Plan, cells: Mapping[int, Cells], run: Run) -> Measurements | N
     return measurements_of(plan.spine, [noise_of(level.how) for level in plan.levels], cells)
 
 
-# Running the mechanism for group sizes by itself, for comparisons.
-
-
-def release_groups(
-    plan: GroupPlan,
-    sizes: GroupSizes,
-    key: Key | None = None,
-    threads: int = 1,
-    *,
-    before_measuring: Charge | None = None,
-) -> GroupRelease:
-    """Measure the private sizes once and return the public result.
-
-    `before_measuring` is called before anything is spent, to charge a ledger. The key is fresh; with a testing key the
-    release says that it is not private.
-    """
-    gate = Gate(key)
-    with measured_groups(plan, sizes, gate, before_measuring, threads) as found:
-        return GroupRelease(plan, found.counts, gate.private)
+MECHANISMS: Mapping[str, Callable[[Plan, Any, Run], Release]] = {
+    TopDown.name: _top_down,
+    RegionHistograms.name: _region_histograms,
+    DegreeHistogram.name: _degree_histogram,
+}
+"""How each mechanism is run, by its name."""
+REGIONS: Mapping[str, Callable[[Plan, Any, Run, Gate], tuple[GroupSizes, dict[str, Any], Gate]]] = {
+    "groups": _group_sizes,
+    "degrees": _degrees_by_region,
+}
+"""How the private histograms of regions are read, by the name of the reader; with the card, and the gate to noise."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from treetop.advice import counts_groups, known_outlook, largest_sizes, margins_not_kept
 from treetop.card import in_words
-from treetop.card.kinds import statements_of
+from treetop.card.distributions import statements_of
 from treetop.card.losses import loss_summary
 from treetop.card.meaning import meaning
 from treetop.card.statements import before_a_release, exact, facts, reckless, worse_than_none

@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
-from treetop.noise.gate import WARNING
-from treetop.plan.groups.plan import GroupPlan
-from treetop.plan.groups.planned import SIZE
+from treetop.plan.groups import SIZE
 from treetop.plan.workload import as_confidence
-from treetop.privacy import TOTAL
 from treetop.release.intervals.boxes import Range
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.release import Release
@@ -252,51 +249,3 @@ def _quotients(
     lower, upper = above[0] / np.maximum(below[1], 1), above[1] / np.maximum(below[0], 1)
     upper = np.where(below[0] == 0, most, upper)
     return np.clip(lower, least, most), np.clip(upper, least, most)
-
-
-# A release of group sizes: how many groups of each size every region has, at every level.
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class GroupRelease:
-    """The public result of one run of a plan for group sizes."""
-
-    plan: GroupPlan
-    counts: NDArray[np.int64]
-    """Groups by region (all levels, from the root down) and size."""
-    private: bool = True
-    """False if somebody knows the key of the noise: such a release protects nobody."""
-
-    @property
-    def warning(self) -> str | None:
-        """Warning for a release that is not private; None for a private one."""
-        return None if self.private else WARNING
-
-    def level(self, name: str) -> NDArray[np.int64]:
-        """Return the number of groups by region and size, for the regions of one level."""
-        names = [level.name for level in self.plan.levels]
-        if name not in names:
-            raise QueryError(f"{name!r} is not a level{nearest(name, names)}; there are: {', '.join(names)}")
-        return self.counts[self.plan.tree.levels[names.index(name)]]
-
-    def table(self, name: str) -> pa.Table:
-        """Return the counts of one level that are not zero, as a table of region, size and groups."""
-        counts = self.level(name)
-        region, size = np.nonzero(counts)
-        regions = self.plan.regions
-        codes = pa.array([TOTAL]) if name == TOTAL else regions.codes[regions.levels.index(name)]
-        columns = {"region": codes.take(pa.array(region)), "size": size, "groups": counts[region, size]}
-        return pa.table(columns).replace_schema_metadata(None if self.private else {"warning": WARNING})
-
-    @property
-    def violations(self) -> int:
-        """How many counts of regions with parts are not the sum of their parts: none after an exact repair."""
-        tree = self.plan.tree
-        inner = tree.inner >= 0
-        starts = tree.child[:-1][inner]
-        sums = np.add.reduceat(self.counts[1:], starts - 1, axis=0)
-        return int(np.count_nonzero(sums != self.counts[inner]))
-
-    def __repr__(self) -> str:
-        mark = "" if self.private else ", NOT PRIVATE"
-        return f"GroupRelease({self.plan.name}, {self.plan.regions}, sizes 0 to {self.plan.largest:,}{mark})"

@@ -20,8 +20,8 @@ from treetop.domain.spine import TIMES, Spine
 from treetop.domain.spine_level import AttributeStep
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
-from treetop.plan.graphs.degrees import DEGREE
-from treetop.plan.groups.planned import SIZE
+from treetop.plan.degrees import DEGREE
+from treetop.plan.groups import SIZE
 from treetop.release.intervals.boxes import Boxes, Range, narrowed
 from treetop.release.intervals.nodes import Interval
 from treetop.release.margins import MarginTable, find

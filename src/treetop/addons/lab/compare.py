@@ -41,7 +41,8 @@ from treetop.io.source import Source
 from treetop.measure.readers import read_true_counts
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
-from treetop.plan.groups.planned import GroupTablePlan
+from treetop.plan.plan import Plan
+from treetop.plan.region_histograms import RegionHistograms
 from treetop.release.errors import LevelErrors, measure_errors, measure_margin_errors
 from treetop.release.folder.place import scratch, writing
 from treetop.release.release import Release
@@ -201,7 +202,7 @@ def compare_mechanisms(
     than one, a script needs the usual `if __name__ == "__main__"`.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    of_groups = isinstance(file.plan, GroupTablePlan)
+    of_groups = file.plan.reader.name == "groups"
     if not of_groups:
         file.plan.refuse_unless_top_down()
     place = None if out is None else Path(out)
@@ -241,7 +242,7 @@ def _settings(
         raise PlanError("`mechanisms` names none: give some, such as inftda,sh")
     asked = epsilons or [float(loss.epsilon or 0)]
     named = dict.fromkeys(one for name in accounting for one in ACCOUNTINGS[name])
-    kept = isinstance(file.plan, GroupTablePlan) and file.plan.keeps_regions
+    kept = RegionHistograms.runs(file.plan) and RegionHistograms.of(file.plan).keeps_regions
     options = {name: {"public": "regions"} for name in mechanisms if kept and name.endswith("-joint")}
     return settings(mechanisms, asked, delta, list(named), options)  # type: ignore[arg-type]
 
@@ -260,7 +261,7 @@ def _check_kinds(mechanisms: Sequence[str], of_groups: bool) -> None:
 
 def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: Progress | None) -> Case:
     """Read the private table; if a limit of contributions is enforced, also without it, as the truth."""
-    if isinstance(file.plan, GroupTablePlan):
+    if file.plan.reader.name == "groups":
         return _read_groups(file, file.plan, location, query)
     plan, source, tally = file.plan, file.table(location, query), Tally()
     # Other mechanisms know no facts, and so nothing that is impossible: they have the spine as it is without these.
@@ -275,7 +276,7 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
     return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)
 
 
-def _read_groups(file: PlanFile, plan: GroupTablePlan, location: str, query: str | None) -> Case:
+def _read_groups(file: PlanFile, plan: Plan, location: str, query: str | None) -> Case:
     """Read the plan's own table as a release does; another, such as a public one, may have any number of groups."""
     if location == file.source:
         counts = read_true_counts(plan, file.table(location, query), file.columns, file.count)

@@ -32,8 +32,8 @@ from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
-from treetop.plan.groups.planned import SIZE, spine_of_numbers
-from treetop.plan.groups.unit import GroupTableUnit, GroupUnit
+from treetop.plan.group_unit import GroupUnit
+from treetop.plan.groups import SIZE, spine_of_numbers
 from treetop.plan.workload import Part, without_margins
 from treetop.privacy import Loss, Split, Unit
 from treetop.release.errors import SIZES, LevelErrors, errors_of, margin_errors_of
@@ -253,7 +253,7 @@ def _few_groups() -> Case:
     spine = spine_of_numbers(SIZE, 3, _PLACE)
     cells = np.arange(4).repeat(5), np.tile(np.arange(5), 4)
     counts = Counts.from_leaves(spine, cells, np.full(20, 40, np.int64))
-    return Case(spine, GroupTableUnit(GroupUnit("person", event="join-leave"), "cumulative", 3), counts)
+    return Case(spine, GroupUnit("person", event="join-leave", form="cumulative", largest=3), counts)
 
 
 # What a comparison found: a tidy table for programs, a summary for people, both for the steward only.

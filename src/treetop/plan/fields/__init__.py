@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from treetop.plan.fields import graph, groups, ordinary
-from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, SPINE, Field, Ran, Section, Values, follow
+from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, RECORDS, Field, Ran, Section, Values, follow
 from treetop.plan.resolution import Resolution
 
 if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
     from treetop.plan.plan import Plan
 
-__all__ = ["DEGREES", "FAMILIES", "GROUPS", "SPINE", "Field", "Ran"]
+__all__ = ["DEGREES", "FAMILIES", "GROUPS", "RECORDS", "Field", "Ran"]
 
 _DECLARED: list[Field] = []
 """All fields, in the order in which they are listed."""
@@ -70,7 +70,7 @@ def sections(family: str | None = None) -> list[str]:
     return [name for name in dict.fromkeys(found) if name and "." not in name]
 
 
-def read(section: Section, declared_as: str, family: str = SPINE) -> dict[str, Any]:
+def read(section: Section, declared_as: str, family: str = RECORDS) -> dict[str, Any]:
     """Return the values of a section's fields, converted by their kinds, or their defaults."""
     values = {}
     for one in of(declared_as, family):
@@ -79,19 +79,19 @@ def read(section: Section, declared_as: str, family: str = SPINE) -> dict[str, A
     return values
 
 
-def arguments(values: Values, of_what: str, family: str = SPINE) -> dict[str, Any]:
+def arguments(values: Values, of_what: str, family: str = RECORDS) -> dict[str, Any]:
     """Return the values that were read, as arguments for a unit, a loss, a plan or a plan file."""
     kept = [one for one in _DECLARED if family in one.families and one.at.rpartition(".")[0] == of_what]
     return {one.at.rpartition(".")[2]: values[one.section][one.name] for one in kept}
 
 
-def open_questions(section: str, values: Values, asked_of: Values, family: str = SPINE) -> list[tuple[str, str]]:
+def open_questions(section: str, values: Values, asked_of: Values, family: str = RECORDS) -> list[tuple[str, str]]:
     """Return the required fields of a section that have no answer, each with its question."""
     waiting = (one for one in of(section, family) if one.asked is not None and values.get(one.name) is None)
     return [(one.name, one.question) for one in waiting if one.asked is not None and one.asked(asked_of)]
 
 
-def written(section: str, start: Ran | GraphFile, family: str = SPINE) -> dict[str, Any]:
+def written(section: str, start: Ran | GraphFile, family: str = RECORDS) -> dict[str, Any]:
     """Return the section of a plan as it was run, or of its graph, as written to a plan file."""
     stated = {}
     for one in sorted(of(section, family), key=lambda one: one.place or 0):
@@ -101,7 +101,7 @@ def written(section: str, start: Ran | GraphFile, family: str = SPINE) -> dict[s
     return stated
 
 
-def decided(plan: Plan, family: str = SPINE) -> dict[str, Any]:
+def decided(plan: Plan, family: str = RECORDS) -> dict[str, Any]:
     """Return a plan's decisions as plain values, for its description and its digest."""
     told: dict[str, Any] = {}
     for one in _DECLARED:

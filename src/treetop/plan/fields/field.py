@@ -315,9 +315,9 @@ KEEP = Kind(_keep, {"type": "object", "additionalProperties": {"anyOf": [_FILLED
 POSITIONS = Kind(_positions, {"type": "object", "additionalProperties": {"anyOf": [{"type": "integer"}, _PIECE]}})
 
 
-SPINE, GROUPS, DEGREES = "spine", "groups", "degrees"
-"""The families of plans: counts along a spine (tables and graphs), group sizes, and degrees."""
-FAMILIES = (SPINE, GROUPS, DEGREES)
+RECORDS, GROUPS, DEGREES = "records", "groups", "degrees"
+"""The families of plans, named as their readers: counts of records (of tables and graphs), group sizes, and degrees."""
+FAMILIES = (RECORDS, GROUPS, DEGREES)
 
 Values = Mapping[str, Any]
 """The values that were read, by section and name."""
@@ -347,7 +347,7 @@ class Field:
     """Value if the field is left out."""
     since: str = "0.1"
     """Version that introduced it."""
-    families: tuple[str, ...] = (SPINE,)
+    families: tuple[str, ...] = (RECORDS,)
     question: str = ""
     """Question for an open field, here and in drafts."""
     asked: Callable[[Values], bool] | None = None

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, get_args
 
 from treetop.domain.unit import Policy
+from treetop.plan.degree_unit import Degree, Form
 from treetop.plan.fields.field import (
     DEGREES,
     DELIMITER,
@@ -14,7 +15,7 @@ from treetop.plan.fields.field import (
     INTEGER,
     NAME,
     NUMBER,
-    SPINE,
+    RECORDS,
     TEXTS,
     WHOLE,
     WHOLES,
@@ -24,7 +25,6 @@ from treetop.plan.fields.field import (
     Values,
     choice,
 )
-from treetop.plan.graphs.unit import Degree, Form
 from treetop.privacy.relation import RELATIONS
 
 CLEANING = "graph.clean.COLUMN"
@@ -52,7 +52,7 @@ def _edges(read: Values) -> bool:
 
 
 def _declare(section: str, name: str, kind: Kind, help: str, at: str = "", **more: Any) -> Field:
-    return Field(section, name, kind, help, **{"since": "0.2", "at": at, "families": (SPINE, DEGREES), **more})
+    return Field(section, name, kind, help, **{"since": "0.2", "at": at, "families": (RECORDS, DEGREES), **more})
 
 
 _graph = partial(_declare, "graph")
@@ -78,7 +78,7 @@ FIELDS = (
            'in all the out-edges of one person, which that person lists. "node": in one person with all edges, in and '
            "out, for which a public bound on the degree must be promised."),
     _graph("degree_bound", WHOLE, 'Under `"node"`, a promise: nobody has more edges, in and out together',
-           "of_edges.degree_bound", families=(SPINE,),
+           "of_edges.degree_bound", families=(RECORDS,),
            asked=lambda read: bool(read["graph"]) and read["graph"]["relation"] == "node",
            question="How many edges has a person at most, in and out together? Promise it from public knowledge: it "
            "cannot be enforced, and must not be taken from the data."),
@@ -91,12 +91,11 @@ FIELDS = (
     _graph("largest", Kind(_largest, {"anyOf": [WHOLE.schema, WHOLES.schema]}),
            'Of degrees: the largest that is told apart, public; higher ones are counted with it. Under `"node"` edges '
            'are left out until nobody has more, and a list of candidates has it chosen privately (since 0.4)',
-           "plan.stated_largest", families=(DEGREES,),
-           since="0.3", asked=lambda _: True, digest="degrees.largest", always=True,
+           families=(DEGREES,), since="0.3", asked=lambda _: True,
            question="Which is the largest degree to tell apart? Higher ones are counted with it. Take it from public "
            "knowledge, never from the graph."),
     _graph("choosing", NUMBER, "With several candidates for `largest`: the share of the loss that choosing takes, all "
-           "together; 0.2 when left out", "plan.choosing", families=(DEGREES,), since="0.4", digest="degrees.choosing"),
+           "together; 0.2 when left out", families=(DEGREES,), since="0.4"),
     _graph("degree", choice(get_args(Degree)), 'Which edges of a person are counted: `"out"`, `"in"` or `"total"`. '
            'Left out, those that go out where edges have a direction, and all of them without, and under `"node"`',
            "plan.unit.graph.degree", families=(DEGREES,), since="0.4", digest="degrees.degree"),

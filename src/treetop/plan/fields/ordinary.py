@@ -30,7 +30,7 @@ from treetop.plan.fields.field import (
     NUMBER,
     OPEN,
     POSITIONS,
-    SPINE,
+    RECORDS,
     TEXT,
     TEXTS,
     WHOLE,
@@ -44,7 +44,6 @@ from treetop.plan.fields.field import (
     either,
     table,
 )
-from treetop.plan.groups.unit import GroupTableUnit
 from treetop.plan.resolution import PREFERENCES, Resolution
 from treetop.plan.splits import SPLITS
 from treetop.plan.workload import CONFIDENCE, as_confidence
@@ -182,11 +181,6 @@ def _top_down(ran: Ran, value: str) -> str | None:
     return None if REPAIRS[ran.plan.repair].again else value
 
 
-def _person(ran: Ran) -> str | None:
-    unit = ran.plan.unit
-    return None if isinstance(unit, GroupTableUnit) and unit.group.event == "group" else unit.id
-
-
 def _cuts_lists(read: Values) -> bool:
     """Whether contribution bounds cut lists of edges that are counted at other people."""
     graph = read["graph"]
@@ -224,7 +218,7 @@ FIELDS = (
     _top("description", TEXT, "The same at length", default="", at="said.description"),
     _top("attributes", _LISTED, "One section per attribute; `NAME` is the column of the release. It has no dots, and "
          f"is none of {', '.join(f'`{name}`' for name in RESERVED)}, in capitals or not; no two names differ only in "
-         "capitals", families=(SPINE,), asked=always, place=None,
+         "capitals", families=(RECORDS,), asked=always, place=None,
          question="Which columns of the table are published? Give each a section, such as [attributes.place]."),
     _top("attributes", _LISTED, "The place of the groups", families=(GROUPS,), asked=always, place=None,
          question="Which column says where a group is? Give it a section, such as [attributes.place]."),
@@ -232,7 +226,7 @@ FIELDS = (
          "the whole graph are counted", families=(DEGREES,), since="0.3", place=None),
     _top("facts", _LISTED, 'What is public and must stay true, by table: `"place.state" = "population.csv"` is short '
          'for `{ exact = "population.csv" }`. A table is named as margins are, in quotes: `"place.state"`, '
-         '`"age.band * status"`', families=(SPINE,), since="0.4", default={}, take=_stated_facts),
+         '`"age.band * status"`', families=(RECORDS,), since="0.4", default={}, take=_stated_facts),
 
     _fact("exact", FILE, "A public file with the counts of all cells of the table: a column for each attribute, called "
           "as it or as the level, and `count`. They are released as they are, and cost nothing"),
@@ -306,7 +300,7 @@ FIELDS = (
           question="How many edges of one list count? Longer ones are cut to so many, at random. More need more noise. "
           "Take it from public knowledge, never from the graph."),
     _unit("neighbours", choice(get_args(Neighbours)), '`"replace"` or `"add-remove"`', asked=always, always=True,
-          families=(SPINE, DEGREES),
+          families=(RECORDS, DEGREES),
           question='What must stay hidden? "replace" hides what the records of one of them say; with one record each '
           'the number of records is then public and exact. "add-remove" also hides whether one of them is in the data '
           "at all, and the total gets noise.", sketch='"replace"  # or "add-remove"'),
@@ -314,7 +308,8 @@ FIELDS = (
           "at random", always=True,
           question="Optional: the column that identifies one of them. With it the limit is enforced, not declared. Ids "
           "that are spelt differently are different ones, but for what id_clean takes away."),
-    _unit("id", NAME, "Of people in groups: one who stands twice is refused", families=(GROUPS,), take=_person,
+    _unit("id", NAME, "Of people in groups: one who stands twice is refused", families=(GROUPS,),
+          take=lambda ran: ran.plan.unit.stated_id,
           always=True),
     _unit("id_clean", TEXTS, 'What does not tell ids apart, a list of `"trim"` (blanks at the ends), `"nfc"` (Unicode '
           'form) and `"casefold"` (case); without it every spelling is a unit of its own. The card says it',
@@ -340,7 +335,7 @@ FIELDS = (
           question=DELTA, sketch="1e-8"),
     _loss("rho", NUMBER, "Instead: zero-concentrated differential privacy; `delta` then only says at which delta to "
           "report", always=True),
-    _loss("split", _SPLIT, f"{_SPLITS}; or a table `level = weight`", families=(SPINE,), default="uniform",
+    _loss("split", _SPLIT, f"{_SPLITS}; or a table `level = weight`", families=(RECORDS,), default="uniform",
           at="", digest="", take=_weights, place=1, always=True),
     _loss("split", _GROUP_SPLIT, 'Of group sizes: `"uniform"`, or weights of `size` and the levels of the place',
           families=(GROUPS,), default="uniform", at="", digest="", take=_weights, place=1, always=True),

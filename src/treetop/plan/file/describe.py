@@ -13,15 +13,7 @@ from treetop.plan import fields
 from treetop.plan.fields.graph import CLEANING
 from treetop.plan.fields.ordinary import ATTRIBUTE, FACT
 from treetop.plan.file.stated import PlanFile, Said
-from treetop.plan.graphs.degrees import DEGREE, DegreeCounts
-from treetop.plan.groups.planned import SIZE, GroupTablePlan
 from treetop.plan.plan import Plan
-
-_KINDS: Mapping[type[Plan], tuple[str, str]] = {
-    GroupTablePlan: (fields.GROUPS, SIZE),
-    DegreeCounts: (fields.DEGREES, DEGREE),
-}
-"""Plans without a spine: their family, and the attribute that the plan itself adds."""
 
 _OF_GROUPS = ("unit", "groups", "loss", "data")
 """The sections of group size plans, in written order."""
@@ -39,14 +31,14 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     file = plan if isinstance(plan, PlanFile) else None
     ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
     spine = ran.plan.spine
-    family, axis = next((about for kind, about in _KINDS.items() if isinstance(ran.plan, kind)), (fields.SPINE, None))
+    family = ran.plan.reader.name
     order = _OF_GROUPS if family == fields.GROUPS else fields.sections(family)
     lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
     top = fields.written("", ran, family)
     named = {name: top.pop(name) for name in list(top) if isinstance(top[name], Mapping)}
     lines += _pairs(top)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
-        if name != axis:
+        if name != ran.plan.reader.axis:
             stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
             lines += _section(
                 f"attributes.{key(name)}", {**_column(ran, name), **stated, "hierarchy_sha256": tree.digest}
@@ -111,8 +103,13 @@ def _graph(ran: fields.Ran) -> list[str]:
     clean = {"clean": stated.pop("clean")} if stated.get("clean") else {}
     stated.pop("clean", None)
     counts = {"counts": "edges"}
-    if isinstance(ran.plan, DegreeCounts):
-        counts, facts = {"counts": "degrees"}, facts | fields.decided(ran.plan, fields.DEGREES)["degrees"]
+    if ran.plan.reader.name == fields.DEGREES:
+        counts, degrees = {"counts": "degrees"}, ran.plan.describe()["degrees"]
+        largest = {"largest": degrees.pop("largest")}
+        if (choice := degrees.pop("choice", None)) is not None:
+            largest = {"largest": choice["candidates"], "choosing": choice["share"]}
+        degrees.pop("mechanism", None)
+        facts |= largest | degrees
     return [*_section("graph", counts | stated | facts), *(f"# {line}" for line in _pairs(clean))]
 
 

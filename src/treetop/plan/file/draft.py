@@ -63,7 +63,7 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     lines += _other_columns(inspection)
     lines += _spine(inspection)
     seen = {("unit", "id"): _id(inspection), ("data", "source"): _data(inspection, folder)}
-    for section in fields.sections(fields.SPINE):
+    for section in fields.sections(fields.RECORDS):
         lines += _section(section, seen)
     lines += _facts(inspection)
     if inspection.source.fields is not None:
@@ -211,7 +211,7 @@ def _facts(inspection: Inspection) -> list[str]:
 def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[str]:
     """Draft the fields found in the table, and questions for the proposed ones."""
     lines: list[str] = []
-    for one in fields.of(section, fields.SPINE):
+    for one in fields.of(section, fields.RECORDS):
         asked = [*_comment(one.question or one.help), f"# {one.name} = {one.sketch}"] if one.sketch else []
         lines += seen.get((section, one.name), asked)
     return ["", f"[{section}]", *lines] if lines else []

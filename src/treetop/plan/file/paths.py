@@ -14,7 +14,7 @@ from treetop.io.same import same_table
 from treetop.plan import fields
 from treetop.plan.fields.field import OPEN
 from treetop.plan.file.attributes import Attribute
-from treetop.plan.groups.planned import inner
+from treetop.plan.groups import inner
 
 
 def named_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

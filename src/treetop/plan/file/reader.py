@@ -24,15 +24,14 @@ from treetop.errors import FactError, HierarchyError, LossError, PlanError, Plan
 from treetop.io.source import Source, leaves_out, selected
 from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
+from treetop.plan.degrees import DEGREE, NEIGHBOURS, degree_plan, regional_degree_plan
 from treetop.plan.fields.field import NAME, Section
 from treetop.plan.fields.ordinary import ELSEWHERE, FACT, ORDERS
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_data
 from treetop.plan.file.stated import PlanFile, Stated, read_stated
-from treetop.plan.graphs.degrees import DEGREE, DegreeCounts, degree_plan
-from treetop.plan.graphs.regional import NEIGHBOURS, regional_degree_plan
-from treetop.plan.groups.planned import SIZE, group_plan
-from treetop.plan.groups.unit import GroupUnit
+from treetop.plan.group_unit import GroupUnit
+from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
 from treetop.plan.plan import Plan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
@@ -120,7 +119,7 @@ def read_groups(stated: Stated) -> PlanFile:
         )
     with stated.sections["data"].located():
         options = {name: data[name] for name in ("blank_lines", "query", "keep", "drop")}
-        plan.check_source(Source(stated.source or "-", **options))
+        GroupSizeReader.of(plan).check_source(plan, Source(stated.source or "-", **options))
     return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
 
 
@@ -225,7 +224,7 @@ def read_degrees(stated: Stated) -> PlanFile:
     return stated.plan_file(plan, columns, graph=graph, description=described)
 
 
-def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> DegreeCounts:
+def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Plan:
     told, unit, release = (stated.values[name] for name in ("graph", "unit", "release"))
     both: dict[str, Any] = {
         **{name: told[name] for name in ("relation", "largest", "form", "directed", "degree")},
@@ -291,14 +290,14 @@ def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -
         return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
     if family == fields.DEGREES:
         return read_degrees(read_stated(path, text, with_source(given, str(path)), fields.DEGREES, stand_in))
-    return _read_spine(read_stated(path, text, as_ordinary(given, str(path)), fields.SPINE, stand_in))
+    return _read_spine(read_stated(path, text, as_ordinary(given, str(path)), fields.RECORDS, stand_in))
 
 
 def family_of(values: Mapping[str, Any]) -> str:
     """Return the family of a plan, given its TOML values."""
     if "groups" in values:
         return fields.GROUPS
-    return fields.DEGREES if counts_degrees(values) else fields.SPINE
+    return fields.DEGREES if counts_degrees(values) else fields.RECORDS
 
 
 def _read_spine(stated: Stated) -> PlanFile:

@@ -147,7 +147,7 @@ class PlanFile:
             "delimiter", "encoding", "sheet", "fields", "keep", "drop", "header", "names", "blank_lines", "prepare",
         )  # fmt: skip
         source = Source(location, query or self.query, **{name: getattr(self, name) for name in options})
-        return self.plan.own_table(source)
+        return self.plan.reader.own_table(source)
 
     @cached_property
     def prepare(self) -> Prepare | None:
@@ -293,7 +293,7 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
     named = fields.sections(family)
     homes: dict[str, str] = {}
     known = [*fields.names("", family), *named]
-    if family == fields.SPINE:
+    if family == fields.RECORDS:
         known.append("groups")
         homes = {key: name for name in named if name != "graph" for key in fields.names(name) if key != "order"}
     if family == fields.GROUPS and "facts" in given:

@@ -18,16 +18,28 @@ from treetop._util.numbers import Number
 from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate, Mechanism, NotServed
 from treetop.advice.public import sizes_of
 from treetop.counts.counts import Counts, pack
-from treetop.domain.hierarchy import Hierarchy
 from treetop.measure.readers import leaves_above_zero
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
-from treetop.plan.groups.plan import GroupPlan, GroupRepair, Public
-from treetop.plan.groups.planned import SIZE
-from treetop.plan.groups.unit import Form, GroupTableUnit
-from treetop.plan.workload import Exact, Part
-from treetop.privacy import TOTAL, Split
+from treetop.plan.group_unit import Form, GroupUnit
+from treetop.plan.groups import SIZE, GroupSizeReader
+from treetop.plan.plan import Plan
+from treetop.plan.region_histograms import Method, Public, RegionHistograms, region_tree
+from treetop.plan.workload import Part
+from treetop.privacy import Split
+from treetop.repair.groups import round_cumulative, round_direct
+
+
+@dataclass(frozen=True)
+class RoundedHistograms(RegionHistograms):
+    """Also real numbers that add up, rounded one by one, so that they need not add up any more."""
+
+    methods: ClassVar[Mapping[tuple[bool, str], Method]] = {
+        **RegionHistograms.methods,
+        (False, "rounded"): ("M_H^r", round_direct),
+        (True, "rounded"): ("M_c^r", round_cumulative),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,54 +47,38 @@ class OfGroups(Mechanism):
     """A mechanism for group sizes: a class for every form of the measurements and repair, named by both."""
 
     form: ClassVar[Form]
-    repair: ClassVar[GroupRepair]
+    repair: ClassVar[str]
 
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     public: Public = "total"
     """Public numbers of groups; only joint repairs keep those of regions."""
-    core: GroupPlan = field(init=False, repr=False)
+    plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        unit = self.unit
-        if not isinstance(unit, GroupTableUnit):
+        if self.unit.counts != GroupUnit.counts:
             raise NotServed(
                 f"{self.name} is for group sizes, and these are counts of records: compare inftda or others"
             )
-        loss = self.loss.kept_by("zcdp") if getattr(self.loss, "accounting", "") is None else self.loss
-        core = GroupPlan(
-            self.regions, unit.largest, unit.group, loss, self.form, self.repair, self._split(), self.public
+        plan = Plan(
+            self.spine,
+            GroupUnit.of(self.unit).in_plan(self.form, self.spine.attributes[SIZE].sizes[-1] - 1),
+            self.loss,
+            self.split,
+            "euclidean",
+            reader=GroupSizeReader("histogram", number=1),  # the noise is not bound to it: any number can be read
+            mechanism=RoundedHistograms(self.public, self.repair),
         )
-        object.__setattr__(self, "core", core)
-
-    @property
-    def place(self) -> str:
-        """The attribute of the regions."""
-        return next(name for name in self.spine.attributes if name != SIZE)
-
-    @property
-    def regions(self) -> Hierarchy:
-        """The public tree of regions."""
-        return self.spine.attributes[self.place]
-
-    def _split(self) -> Literal["uniform"] | Split:
-        """Return the split with the mechanism's names of its levels."""
-        if isinstance(self.split, str):
-            return "uniform"
-        shares = self.split.shares if isinstance(self.split, Split) else self.split
-        own = dict(zip((level.name for level in self.spine.levels), (TOTAL, *self.regions.levels), strict=True))
-        return Split.weighted({own[self.spine.level(name).name]: share for name, share in shares.items()})
+        object.__setattr__(self, "plan", plan)
 
     @property
     def levels(self) -> tuple[Part, ...]:
         """The total, which is public, and every level of the spine."""
-        total = Part(0, TOTAL, 1, Fraction(0), Exact())
-        pairs = zip(self.core.levels, self.spine.levels, strict=True)
-        return total, *(Part(of.index, of.name, of.nodes, own.share, own.how, own.cost) for own, of in pairs)
+        return self.plan.levels
 
     @property
     def spent(self) -> Fraction:
         """Cost of a run: epsilon if the loss is pure, otherwise rho."""
-        return self.core.spent
+        return self.plan.spent
 
     @property
     def definition(self) -> str:
@@ -91,9 +87,9 @@ class OfGroups(Mechanism):
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure the private sizes once, and return the publishable estimate."""
-        with measured_groups(self.core, sizes_of(self.spine, counts), Gate(key), None, threads) as found:
+        with measured_groups(self.plan, sizes_of(self.spine, counts), Gate(key), None, threads) as found:
             released = found.counts
-        levels = [self._level(depth, released[own]) for depth, own in enumerate(self.core.tree.levels)]
+        levels = [self._level(depth, released[own]) for depth, own in enumerate(region_tree(self.plan.regions).levels)]
         leaves = levels[-1]
         if self.repair != "rounded":
             return Estimate(self.spine, leaves.keys, leaves.value)
@@ -107,15 +103,15 @@ class OfGroups(Mechanism):
         leaf = region
         if depth == 0:
             leaf = np.zeros_like(region)
-        elif depth < len(self.regions.levels):
-            above = self.regions.ancestors(depth - 1)
+        elif depth < len(self.plan.regions.levels):
+            above = self.plan.regions.ancestors(depth - 1)
             leaf = np.searchsorted(above, region)
-        nodes = {SIZE: size, self.place: leaf}
+        nodes = {SIZE: size, self.plan.place: leaf}
         rows = np.array([nodes[name] for name in self.spine.attributes], np.int32)
         return LevelEstimate(tuple(pack(self.spine, rows)), value)
 
 
-_ABOUT: dict[tuple[Form, GroupRepair], str] = {
+_ABOUT: dict[tuple[Form, str], str] = {
     ("direct", "rounded"): "M_H^r: sizes are measured, and the nearest real numbers that add up are rounded; sums may "
     "break.",
     ("direct", "exact"): "M_H^dp: sizes are measured, and become the nearest whole numbers that add up.",
@@ -128,7 +124,7 @@ _ABOUT: dict[tuple[Form, GroupRepair], str] = {
 }
 
 
-def _kind(form: Form, repair: GroupRepair, about: str) -> type[OfGroups]:
+def _kind(form: Form, repair: str, about: str) -> type[OfGroups]:
     name = f"{form}-{repair}"
     return type(f"OfGroups[{name}]", (OfGroups,), {"name": name, "about": about, "form": form, "repair": repair})
 

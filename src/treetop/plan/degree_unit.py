@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from treetop._util.choices import nearest, with_article
 from treetop._util.numbers import Number, positive, whole
@@ -248,6 +248,8 @@ class DegreeFacts(GraphRules):
 class DegreeUnit(Unit):
     """A unit of a graph, with its sensitivity for degrees."""
 
+    counts: ClassVar[str] = "degrees"
+
     graph: DegreeFacts
     form: Form
     """Measured form: the number of people of each degree, or of each degree and those below."""
@@ -274,6 +276,17 @@ class DegreeUnit(Unit):
         object.__setattr__(self, "graph", graph)
         object.__setattr__(self, "form", form)
         object.__setattr__(self, "largest", largest)
+
+    @property
+    def cumulative(self) -> bool:
+        """Whether people of each degree are counted with those of lower ones."""
+        return self.form == "cumulative"
+
+    @property
+    def binding(self) -> dict[str, Any]:
+        """Properties that the noise of histograms by region is bound to: people are groups, and degrees sizes."""
+        event = {"edge": "join-leave", "user-out": "group"}[self.graph.relation]
+        return {"entity": self.graph.kind.entity, "event": event, "quantity": 1}
 
     @property
     def moves_by_one(self) -> bool:
@@ -334,12 +347,6 @@ class DegreeUnit(Unit):
         if self.graph.relation == "edge":
             return f"{self.graph.edges}, {super().limits}"
         return f"{self.extent}, {self.neighbours}"
-
-    @property
-    def exact_total(self) -> str:
-        """Description of the information in an exact total."""
-        why = "neighbours all have as many" if self.graph.relation == "node" else "who is in the graph is public"
-        return f"the number of people: {why}, so it is released without noise, and the degrees add up to it"
 
     def sentence(self) -> str:
         """Describe the protected unit in plain English.

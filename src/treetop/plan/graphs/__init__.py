@@ -1,1 +1,0 @@
-"""Plans for the degrees of a graph."""

@@ -1,1 +1,0 @@
-"""Plans for group sizes: units, mechanisms and plan files."""

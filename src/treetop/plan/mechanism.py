@@ -1,0 +1,151 @@
+"""What a plan reads, and the mechanism that measures it: the public half of both, as values of the plan.
+
+The half that sees private counts has the same name: `measure/readers.py` reads what a reader describes, and
+`publishing/releasing.py` runs a mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from treetop.domain.spine import Spine
+from treetop.domain.unit import GuaranteeCondition
+from treetop.errors import PlanError
+from treetop.io.table import Table
+from treetop.plan.constraints_kept import conditions_of, exact_beside, known_levels
+from treetop.plan.workload import Workload, plan_tables
+
+if TYPE_CHECKING:
+    from treetop.plan.plan import Plan
+
+
+class Reader:
+    """What a plan counts, and the public part of how it is read."""
+
+    name: ClassVar[str]
+    """What is counted: "records", "groups" or "degrees"; the unit's `counts`, and the family of plan fields."""
+    axis: ClassVar[str | None] = None
+    """Attribute that the plan itself adds to those of the table, such as the size of a group."""
+    what: ClassVar[str] = "records"
+    """What a released count is of."""
+    not_top_down: ClassVar[str] = ""
+    """Why operations on counts from the top down refuse such a plan."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Return the reader of a plan, which must be of this kind."""
+        if plan.reader.name != cls.name:
+            raise PlanError(f"this is about plans for {cls.name}, and the plan is for {plan.reader.name}")
+        return cast(Self, plan.reader)
+
+    def check(self, plan: Plan) -> None:
+        """Refuse contradictions with the rest of the plan, before its tables are known."""
+
+    def check_workload(self, plan: Plan) -> None:
+        """Refuse what does not go with the plan's tables."""
+
+    def population(self, plan: Plan) -> int | None:
+        """Return the least number of units that is public before data is read; None if there is none."""
+        return plan.unit.population
+
+    def conditions(self, plan: Plan) -> tuple[GuaranteeCondition, ...]:
+        """Return the conditions of the guarantee: invariants, compared facts, and declared caps."""
+        return conditions_of(plan.spine, plan.public_facts, plan.unit, plan.unknown)
+
+    def describe(self, plan: Plan) -> dict[str, Any]:
+        """Return the plan's decisions about reading, as plain values for cards and digests."""
+        return {}
+
+    def own_table(self, table: Table) -> Table:
+        """Return a private table as it is read."""
+        return table
+
+
+@dataclass(frozen=True)
+class RecordReader(Reader):
+    """Counts of records, of a table or of the edges of a graph."""
+
+    name: ClassVar[str] = "records"
+
+
+class Mechanism:
+    """Which tables a plan measures, and what is known of their errors."""
+
+    name: ClassVar[str]
+    counts: ClassVar[tuple[str, ...]]
+    """Names of the readers whose counts it can measure."""
+    has_margins: ClassVar[bool] = False
+    """Whether tables beside the spine can be measured."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Return the mechanism of a plan, which must be of this kind."""
+        if plan.mechanism.name != cls.name:
+            raise PlanError(f"this is about the mechanism {cls.name}, and the plan's is {plan.mechanism.name}")
+        return cast(Self, plan.mechanism)
+
+    @classmethod
+    def runs(cls, plan: Plan) -> bool:
+        """Whether it is the mechanism of a plan."""
+        return plan.mechanism.name == cls.name
+
+    def tables(self, plan: Plan) -> tuple[Fraction, Workload]:
+        """Return the budget of all tables (epsilon if pure, otherwise rho), and the tables: levels, then margins."""
+        return plan_tables(
+            plan.spine,
+            plan.unit,
+            plan.loss,
+            plan.split,
+            plan.margin_tables,
+            known=known_levels(plan.spine, plan.public_facts),
+            records_may_be_dropped=plan.unknown == "drop",
+        )
+
+    def check_workload(self, plan: Plan) -> None:
+        """Refuse tables with noise that its arithmetic cannot hold."""
+
+    def terms(self, plan: Plan) -> int:
+        """Return the number of measurements per count; "± one" and accuracy targets refer to their summed error."""
+        return 1
+
+    def bound(self, plan: Plan, index: int, risk: Fraction) -> int | None:
+        """Return the simultaneous error bound of a level that holds except with this risk; None if none is proven."""
+        raise NotImplementedError
+
+    def describe(self, plan: Plan, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the decisions of a reader with those of the mechanism, as plain values for cards and digests."""
+        return dict(stated)
+
+    def as_released(self, plan: Plan, spine: Spine) -> Plan:
+        """Return the plan as settled by a release with this spine, if a run completes it."""
+        return plan
+
+
+@dataclass(frozen=True)
+class TopDown(Mechanism):
+    """Level by level: the children of a node are measured, and repaired to add up to it."""
+
+    name: ClassVar[str] = "top-down"
+    counts: ClassVar[tuple[str, ...]] = ("records",)
+    has_margins: ClassVar[bool] = True
+
+    def bound(self, plan: Plan, index: int, risk: Fraction) -> int | None:
+        """Return the simultaneous error bound of a level; None if two tables determine its counts: none is proved.
+
+        An error grows, from a node to its children, by at most twice the largest noise among them (InfTDA, Theorem 1;
+        here with exact quantiles of the noise instead of its tail bound, each at the confidence that a union bound over
+        levels and public nodes leaves; it holds for both repairs).
+        """
+        if index < len(plan.levels) and plan.levels[index].is_exact:
+            return 0
+        if index > 0 and (plan.margin_tables or exact_beside(plan.spine, plan.public_facts)):
+            return None
+        measured = [level for level in plan.levels[: index + 1] if level.is_measured]
+        bound = 0
+        for level in measured:
+            largest = level.margin(risk / (len(measured) * level.nodes))
+            bound += largest if level.index == 0 else 2 * largest
+        return bound
