@@ -179,3 +179,15 @@ def test_what_does_not_fit_in_memory_is_refused_with_its_bytes_and_not_charged(m
     with pytest.raises(TooLarge, match=r"3 regions with 10 sizes would take about 2,400 bytes of memory, and 1,000"):
         measure_sizes(made, sizes, charge=lambda: spent.append(True))
     assert not spent
+
+
+def test_a_release_with_a_key_that_somebody_knows_says_that_it_is_not_private() -> None:
+    places = Hierarchy.flat(["east", "west"])
+    made, sizes = plan(regions=places, largest=9), GroupSizes(places, np.ones((2, 10), np.int64))
+    spent: list[str] = []
+    options = tt.RunOptions(testing_key=bytes(32), before_measuring=lambda: spent.append("charged"))
+    fixed = tt.make_release(made, sizes, options)
+    assert spent == ["charged"]
+    assert not fixed.card["private"] and fixed.card["warning"] is not None and "NOT PRIVATE" in repr(fixed)
+    fresh = tt.make_release(made, sizes)
+    assert fresh.card["private"] and fresh.card["warning"] is None
