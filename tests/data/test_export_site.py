@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -37,7 +39,7 @@ TOWNS = ["01", "02", FORMULA, ARABIC, EVIL]
 REGIONS = ["N", "N", "S", "S", "S"]
 PLACE = tt.Hierarchy.from_table(pa.table({"region": REGIONS, "town": TOWNS}), levels=["region", "town"])
 LOSS = tt.Loss(epsilon=1, delta=1e-8)
-LANGUAGES = ("en", "it", "de")
+LANGUAGES = ("en", "it", "de", "fr", "es")
 
 
 def flows(title: str = "Trips", counts: int = 1000, **options: Any) -> tt.Release:
@@ -139,7 +141,7 @@ def test_the_rows_of_the_page_are_the_release_the_largest_first(release: tt.Rele
 
 def test_the_downloads_are_those_of_the_other_formats(release: tt.Release, tmp_path: Path) -> None:
     done = export(release, "site", tmp_path / "site", level="region")
-    names = ["index.html", "guarantee.html", "card.html", "counts.csv", "counts.parquet", "counts.xlsx"]
+    names = ["index.html", "guarantee.html", "card.html", "totals.csv", "counts.csv", "counts.parquet", "counts.xlsx"]
     assert [file.name for file in done.files] == names
     assert sorted(file.name for file in (tmp_path / "site").iterdir()) == sorted(names)
     export(release, "csv", tmp_path / "counts.csv", level="region")
@@ -260,6 +262,8 @@ def test_no_word_is_without_use() -> None:
         ("en", ",", "95\u00a0%", r"\d+ [A-Z]\w+ \d{4}"),
         ("it", ".", "95%", r"\d+ [a-z]+ \d{4}"),
         ("de", ".", "95\u00a0%", r"\d+\. [A-Z]\w+ \d{4}"),
+        ("fr", "\u202f", "95\u00a0%", r"\d+ [a-zéû]+ \d{4}"),
+        ("es", ".", "95\u00a0%", r"\d+ de [a-z]+ de \d{4}"),
     ],
 )
 def test_numbers_and_days_are_written_as_the_language_does(
@@ -278,8 +282,8 @@ def test_numbers_and_days_are_written_as_the_language_does(
 def test_a_language_that_there_is_not_or_that_a_format_has_no_use_for_is_refused(
     release: tt.Release, tmp_path: Path
 ) -> None:
-    with pytest.raises(ReleaseError, match="no language 'fr'.*en, de, it"):
-        export(release, "site", tmp_path / "site", language="fr")
+    with pytest.raises(ReleaseError, match="no language 'pt'.*en, de, es, fr, it"):
+        export(release, "site", tmp_path / "site", language="pt")
     with pytest.raises(ReleaseError, match="a language is for a site or a map"):
         export(release, "od", tmp_path / "od.csv", language="it")
     assert not (tmp_path / "site").exists()
@@ -560,6 +564,7 @@ def test_the_totals_are_those_of_the_release_with_their_own_intervals(sparse: tt
     export(sparse, "site", tmp_path / "site")
     page = content(tmp_path / "site")
     tables = {tuple(f"{one['of']}.{one['level']}" for one in table["columns"]): table for table in page["tables"]}
+    listed = pa.csv.read_csv(tmp_path / "site" / "totals.csv")
     one = [("origin.region",), ("origin.town",), ("destination.region",), ("destination.town",)]
     two = [(a, b) for a in ("origin.region", "origin.town") for b in ("destination.region", "destination.town")]
     assert set(tables) == {*one, *two[:-1]}, "each attribute at each level, and all pairs but the one that is the table"
@@ -570,6 +575,8 @@ def test_the_totals_are_those_of_the_release_with_their_own_intervals(sparse: tt
         }
         assert tabled(table) == expected and table["number"] == len(expected)
         assert not table["exact"] and sum(table["count"]) == sparse.total
+        named = pc.equal(listed["table"], " * ".join(levels))
+        assert listed.filter(named)["count"].to_pylist() == [row["count"] for row in sparse.by(*levels).to_pylist()]
         for at, upper in enumerate(table["absent"][:20], start=len(expected)):
             codes = {level: one["code"][one["at"][at]] for level, one in zip(levels, table["columns"], strict=True)}
             assert sparse.query(**codes) == 0 and sparse.interval(**codes).upper == upper

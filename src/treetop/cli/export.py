@@ -56,7 +56,7 @@ class _Command(click.Command):
 @click.option("--boundaries", type=_PATH, metavar="GEOJSON", help="For a map: a public file with outlines, also .gz.")
 @click.option("--boundaries-code", metavar="PROPERTY", help="Its property with the codes; found when left out.")
 @click.option("--credit", metavar="TEXT", help="For a map: a line at its foot, such as the source of the outlines.")
-@click.option("--language", metavar="CODE", help="For a site or a map: en, it or de; English when left out.")
+@click.option("--language", metavar="CODE", help="For a site or a map: en, de, es, fr or it; English when left out.")
 @click.option("--skip-missing", is_flag=True, help="Leave out the flows of places that lack coordinates.")
 @click.option("--as-is", is_flag=True, help="In CSV, write codes such as =1+1 as they are; see below.")
 @click.option("--force", is_flag=True, help="Replace an earlier export.")

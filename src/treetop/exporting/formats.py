@@ -42,7 +42,7 @@ class Options(TypedDict, total=False):
     credit: str | None
     """A line for the foot of a map, such as the source of the boundaries."""
     language: str | None
-    """Language of a site or a map: "en", "it" or "de"; English if None."""
+    """Language of a site or a map: "en", "de", "es", "fr" or "it"; English if None."""
     skip_missing: bool
     """Whether to leave out counts of places without coordinates; otherwise they are refused."""
     as_is: bool

@@ -16,7 +16,7 @@ from treetop.addons.map import is_mapped, make_map
 from treetop.addons.pages.language import ENGLISH, language
 from treetop.addons.site.guarantee import GuaranteePage
 from treetop.addons.site.page import MainPage
-from treetop.addons.site.tables import rows_of, totals_of
+from treetop.addons.site.tables import joined, rows_of, totals_of
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
@@ -25,7 +25,7 @@ from treetop.release.folder import drafted
 from treetop.release.folder.read import PAGE as CARD
 
 INDEX, WHOLE_MAP, GUARANTEE = "index.html", "map.html", "guarantee.html"
-TEXT, COLUMNS, BOOK = "counts.csv", "counts.parquet", "counts.xlsx"
+TOTALS, TEXT, COLUMNS, BOOK = "totals.csv", "counts.csv", "counts.parquet", "counts.xlsx"
 
 
 def _make(request: Request) -> Content:
@@ -36,8 +36,10 @@ def _make(request: Request) -> Content:
     sheets = [Sheet.of(TEXT, table, "count"), Sheet.of(COLUMNS, table, "count")]
     book, why_not = _book(request, table)
     drawn = make_map(request, INDEX) if is_mapped(request) else None
-    downloads = [(TEXT, "csv"), (COLUMNS, "parquet"), *([(BOOK, "xlsx")] if book else [])]
     totals = list(totals_of(release, request.depths))
+    whole = [Sheet.of(TOTALS, joined(release, totals))] if totals else []
+    kinds = {TOTALS: "totals", TEXT: "csv", COLUMNS: "parquet", BOOK: "xlsx"}
+    downloads = [(file, kind) for file, kind in kinds.items() if (file != TOTALS or whole) and (file != BOOK or book)]
     page = MainPage(release, request.depths, rows_of(release, request.depths, table), totals, words)
     text = page.render(
         downloads,
@@ -53,7 +55,7 @@ def _make(request: Request) -> Content:
         notes.append("there is no map: it is not known where the places are (give `coordinates`)")
     maps = [] if drawn is None else drawn.files
     told = Page(GUARANTEE, GuaranteePage(release.card, words).render(INDEX, CARD), 0, 0)
-    files = [index, *maps, told, Page(CARD, _card(request), 0, 0), *sheets, *([book] if book else [])]
+    files = [index, *maps, told, Page(CARD, _card(request), 0, 0), *whole, *sheets, *([book] if book else [])]
     return Content(files, () if drawn is None else drawn.skipped, (*notes_of(request, table), *notes))
 
 
@@ -94,7 +96,7 @@ def _has_formulas(table: pa.Table) -> bool:
 SITE = Format(
     "site",
     "pages for the public in a folder: the numbers with their ranges, a map, downloads, how sure they are",
-    (INDEX, WHOLE_MAP, GUARANTEE, CARD, TEXT, COLUMNS, BOOK),
+    (INDEX, WHOLE_MAP, GUARANTEE, CARD, TOTALS, TEXT, COLUMNS, BOOK),
     _make,
     coordinates="any",
     outlines=True,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from treetop.addons.pages.statements import carries_no_noise
 from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import TIMES
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import Depths, counts_at, trees_of
 from treetop.release.selection import Selection, outside
@@ -39,6 +40,8 @@ class PageRows:
 
     depths: Depths
     """The attributes of the table, and the depth of each."""
+    table: pa.Table = field(repr=False)
+    """All rows above zero: codes of the attributes, counts, intervals and names if there are any."""
     content: dict[str, Any]
     """Data of its script: codes and names once each, and rows by number, the largest first and zeros last."""
     number: int
@@ -86,6 +89,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table, most: int | Non
     }
     return PageRows(
         depths,
+        table,
         content,
         number=len(count),
         total=int(count.sum()),
@@ -121,6 +125,22 @@ def totals_of(release: Selection, depths: Depths) -> Iterator[PageRows]:
         found = rows_of(release, chosen, table, ALONE if len(chosen) == 1 else min(PAIR, room))
         room -= (found.shown + (found.zeros or 0)) * (len(chosen) > 1)
         yield found
+
+
+def joined(release: Selection, totals: Sequence[PageRows]) -> pa.Table:
+    """Return all rows of tables of one attribute or two as one table, which names that of each row."""
+    tables = []
+    for rows in totals:
+        names, table = list(rows.depths), rows.table
+        level = [f"{name}.{trees_of(release)[name].levels[depth]}" for name, depth in rows.depths.items()]
+        columns = {"table": pa.repeat(TIMES.join(level), table.num_rows)}
+        for at, column in enumerate(("first", "second")):
+            code = table[names[at]] if at < len(names) else pa.nulls(table.num_rows, pa.string())
+            called = f"{names[at]}_name" if at < len(names) else ""
+            columns |= {column: code, f"{column}_name": table[called] if called in table.column_names else code}
+        columns |= {name: table[name] for name in ("count", "lower", "upper") if name in table.column_names}
+        tables.append(pa.table(columns | {"exact": pa.repeat(rows.content["exact"], table.num_rows)}))
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 
 def _cells(release: Selection, depths: Depths) -> int:
