@@ -31,6 +31,7 @@ from treetop.card import RunInfo, describe_release
 from treetop.measure.descent import descent_of
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
+from treetop.release.measured import KeptMeasurements
 from treetop.release.release import Release
 from treetop.release.shards import PART, ROW_GROUPS, Ints, Leaves, Shards, ShardTree, Top
 
@@ -120,7 +121,8 @@ def made_up(leaves: int, part: int = PART) -> Release:
     ]
     levels.append(LevelEvidence(np.empty(0, np.int64), np.full(pairs.shape[1], NOTHING), np.empty(0, np.int64)))
     starts = np.append(np.arange(0, pairs.shape[1], max(part // each, 1)), pairs.shape[1])
-    shards = MadeUp(top, starts, Evidence(None, tuple(levels), laws), each=each, size=part)
+    known = KeptMeasurements(top.tree, Evidence(None, tuple(levels), laws), down_to=top.level)
+    shards = MadeUp(top, starts, known, each=each, size=part)
     card = describe_release(plan, RunInfo(private=False, description="Made up for a benchmark: no data is behind it."))
 
     def refuse() -> Any:

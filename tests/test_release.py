@@ -251,7 +251,7 @@ def test_a_failed_write_leaves_nothing_behind(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pq, "write_table", full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(ReleaseError, match="No space left"):
         release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -178,10 +178,10 @@ TABLES: list[tuple[str, Callable[[pa.Table], pa.Table], str]] = [
         lambda table: table.set_column(2, "count", table["count"].cast(pa.float64())),
         "whole numbers above zero",
     ),
-    ("nodes.parquet", lambda table: change_count(table, 1, 2), "nodes.parquet, level place.region:"),
-    ("nodes.parquet", lambda table: table.slice(0, table.num_rows - 1), "nodes.parquet, level place.town:"),
-    ("nodes.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)]), "1 rows too many"),
-    ("nodes.parquet", lambda table: table.drop_columns("level"), "other names or types"),
+    ("nodes.parquet", lambda table: change_count(table, 1, 2), "nodes.parquet, row 3: {'level': 1,"),
+    ("nodes.parquet", lambda table: table.slice(0, table.num_rows - 1), ": nothing stands where the leaves give {'level': 2,"),
+    ("nodes.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)]), "stands where the leaves give nothing"),
+    ("nodes.parquet", lambda table: table.drop_columns("level"), "nodes.parquet has the columns"),
 ]  # fmt: skip
 
 

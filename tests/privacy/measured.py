@@ -17,9 +17,7 @@ import treetop as tt
 from treetop import Counts
 from treetop.measure.level import Frontier
 from treetop.noise import Key, Law, NoiseStream
-from treetop.release.folder.evidence import evidence_table
-from treetop.release.folder.tables import facts_table, unresolved_table
-from treetop.release.margins import margins_table
+from treetop.release.folder.tables import evidence_table, facts_table, margins_table, unresolved_table
 
 from .engine import KEY, Engine, descents, noise_is
 from .neighbours import Rows, table_of

@@ -40,13 +40,14 @@ from treetop.release.folder import (
     file_sha256,
     in_parts,
     made_from_all,
+    read_bytes,
     read_card,
     read_contents,
     read_domain,
     read_spine,
+    read_text,
 )
 from treetop.release.release import Release
-from treetop.release.stored import read_bytes, read_text
 
 # What only one kind of plan promises: of group sizes the number of groups, of degrees how they were repaired.
 
@@ -395,7 +396,7 @@ class _Check:
         for name, findings in self._tables.items():
             yield from findings if name not in bounded else []
         yield from counting.beside(self.release, self.folder, self.card)
-        yield from self.by_shards(shards.EVIDENCE)
+        yield from self.by_shards(shards.TABLES)
 
     def estimated(self) -> Iterator[str]:
         yield from counting.estimated(self.release)

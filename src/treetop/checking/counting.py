@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from treetop.card.binding import bound, statement_sha256
-from treetop.domain.constraints import COUNTED, LISTED, TableFact
-from treetop.domain.table_cells import CellBounds
+from treetop.domain.constraints import COUNTED, LISTED
 from treetop.errors import ReleaseError
 from treetop.io.source import Prepare
-from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan
@@ -43,16 +40,16 @@ from treetop.release.folder import (
     UNRESOLVED,
     in_parts,
     names_table,
+    parquet_file,
     part_name,
     parts_listed,
+    read_table,
+    read_text,
     stored_tables,
 )
 from treetop.release.folder import NAMES as NAMED
-from treetop.release.margins import codes_of
 from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
-from treetop.release.stored import parquet_file, read_table, read_text
-from treetop.release.tree import ReleasedTree
 
 # Where two JSON values differ, each place by its name.
 
@@ -93,56 +90,6 @@ def _is_words(value: object) -> bool:
 def _say(value: object) -> str:
     text = "absent" if value is _ABSENT else repr(value)
     return text if len(text) <= 200 else f"{text[:199]}…"
-
-
-# Comparing what a folder says twice of its measurements: by node in evidence.parquet, all in measurements.parquet.
-
-Ints = NDArray[np.int64]
-
-
-def evidence_findings(
-    tree: ReleasedTree, evidence: Evidence, levels: Iterable[int], name: str = EVIDENCE
-) -> Iterator[str]:
-    """Compare what evidence says of the nodes of some levels with the measurements that were kept of these levels.
-
-    Of a level whose measurements were not kept, compare only which nodes have one: an only child has none.
-    """
-    for index in levels:
-        seen, level = evidence.levels[index - 1], tree.spine.levels[index - 1].name
-        fanout, parents = tree.fanout(index), tree.parents(index)
-        slots = np.where(fanout == 1, 0, fanout)
-        if len(seen.slots) == int(slots.sum()):
-            measured, highest = _given(tree, index, slots, seen.slots)
-            if not (np.array_equal(seen.measured, measured) and np.array_equal(seen.highest, highest)):
-                yield f"{name}, level {level}: {_first(seen, measured, highest)} {MEASUREMENTS}"
-            continue
-        alone = fanout[parents] == 1
-        without = slots == np.where(fanout == 1, 0, np.bincount(parents, minlength=len(fanout)))
-        if ((seen.measured == NOTHING) != alone).any() or ((seen.highest == NOTHING) != without).any():
-            yield f"{name}, level {level}: a node that was measured has no measurement, or one that was not has one"
-
-
-def _given(tree: ReleasedTree, index: int, slots: Ints, value: Ints) -> tuple[Ints, Ints]:
-    """Return what the measurements of a level give: each released node's own, and the highest of those beside them."""
-    parents, ranks = tree.parents(index), tree.spine.levels[index - 1].ranks(tree.at(index).nodes)
-    several = slots[parents] > 0
-    place = (np.cumsum(slots) - slots)[parents[several]] + ranks[several]
-    measured = np.full(len(parents), NOTHING)
-    measured[several] = value[place]
-    beside = np.ones(len(value), dtype=bool)
-    beside[place] = False
-    highest = np.full(len(slots), NOTHING)
-    np.maximum.at(highest, np.repeat(np.arange(len(slots)), slots)[beside], value[beside])
-    return measured, highest
-
-
-def _first(seen: LevelEvidence, measured: Ints, highest: Ints) -> str:
-    """Say where evidence differs first from what the measurements give."""
-    for what, stated, given in (("measured", seen.measured, measured), ("highest", seen.highest, highest)):
-        for row in np.flatnonzero(stated != given)[:1].tolist():
-            one, other = ("nothing" if number == NOTHING else f"{number:,}" for number in (stated[row], given[row]))
-            return f"{what} of node {row + 1:,} is {one}, but {other} follows from"
-    raise AssertionError("the two do not differ")
 
 
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
@@ -316,56 +263,6 @@ def _one_code(found: re.Match[str]) -> str:
     return f"1 code of {column} is counted as another"
 
 
-def nodes(release: Release, folder: Path) -> Iterator[str]:
-    """Compare nodes.parquet with every level, computed again from the leaves."""
-    stated, at = read_table(folder / NODES), 0
-    for index in range(len(release.spine.levels) + 1):
-        (expected,) = release.shards.tables(index, release.confidence, numbered=True)
-        if [(field.name, field.type) for field in stated.schema] != [(one.name, one.type) for one in expected.schema]:
-            yield f"{NODES} has the columns {', '.join(stated.column_names)}, of other names or types than it should"
-            return
-        found = stated.slice(at, expected.num_rows)
-        at += expected.num_rows
-        if not found.equals(expected):
-            row = _first_row(found, expected)
-            name = "total" if index == 0 else release.spine.levels[index - 1].name
-            yield f"{NODES}, level {name}: {_row(found, row)} stands where the leaves give {_row(expected, row)}"
-            return
-    if at != stated.num_rows:
-        yield f"{NODES} has {stated.num_rows - at} rows too many"
-
-
-def margin_findings(release: Release, sums: Sequence[NDArray[np.int64]]) -> Iterator[str]:
-    """Compare every cell of a margin with the sum of its leaves; what is unresolved may belong to any.
-
-    A margin that crosses another has exactly the sum, and nothing of what is unresolved.
-    """
-    for table, sum_of in zip(release.margins, sums, strict=True):
-        missing = table.count - sum_of
-        if table.exact and table.count.sum() != release.total:
-            yield f"{MARGINS}: {table.margin.name} sums to {table.count.sum():,}, not to the total {release.total:,}"
-        wrong = np.flatnonzero(missing < 0 if table.exact and release.left is not None else missing)
-        if len(wrong):
-            codes = ", ".join(str(code[0]) for code in codes_of(release.spine, table.margin, wrong[:1]).values())
-            cell = int(wrong[0])
-            yield (
-                f"{MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
-                f"{table.count[cell] - missing[cell]:,}"
-            )
-
-
-def beyond(fact: TableFact, boxes: CellBounds, found: NDArray[np.int64], missing: int) -> Iterator[str]:
-    """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
-    for wrong in np.flatnonzero((found > boxes.upper) | (found + missing < boxes.lower))[:1].tolist():
-        told = (
-            f"{boxes.lower[wrong]:,}"
-            if boxes.lower[wrong] == boxes.upper[wrong]
-            else f"between {boxes.lower[wrong]:,} and {boxes.upper[wrong]:,}"
-        )
-        cell = fact.table.words(int(boxes.cells[wrong]))
-        yield f"{fact.words}: {cell} is released as {found[wrong]:,}, and the fact says {told}"
-
-
 def left_over(released: dict[str, Any]) -> str:
     """Say how far margins that cross others are off what was measured of them, as the card states it."""
     crossing = released.get("margins", [])
@@ -373,8 +270,8 @@ def left_over(released: dict[str, Any]) -> str:
     return f"; off what was measured, since they cross others: {', '.join(told)}" if crossing else ""
 
 
-BOUNDED = (COUNTS, UNRESOLVED, MARGINS)
-"""The tables that have intervals, if the release has any."""
+BOUNDED = (UNRESOLVED, MARGINS)
+"""The tables beside the leaves that have intervals, if the release has any."""
 
 
 def tables(release: Release, folder: Path) -> dict[str, list[str]]:
@@ -392,8 +289,7 @@ def _missing(release: Release) -> Iterator[str]:
     """Say which levels lack measurements: of levels with few public nodes all are kept."""
     top, kept = release.shards.top, release.shards.measurements.levels
     for level, seen in zip(release.spine.levels[: top.level + 1], kept, strict=False):
-        fanout = top.tree.fanout(level.index)
-        if seen is None and level.nodes <= FEW_NODES and (fanout > 1).any():
+        if seen is None and level.nodes <= FEW_NODES and (top.tree.fanout(level.index) > 1).any():
             yield f"{MEASUREMENTS} lacks those of {level.name}, of which all are kept"
 
 

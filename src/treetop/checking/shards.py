@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,36 +13,40 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
-from treetop.checking.counting import beyond, compared, differences, evidence_findings, margin_findings, nodes, told
+from treetop.checking.counting import compared, differences, told
 from treetop.counts.counts import pack
 from treetop.domain.constraints import TableFact
 from treetop.errors import ReleaseError
+from treetop.measure.measure import NOTHING, Evidence
 from treetop.release.folder import (
     COUNT_PARTS,
     COUNTS,
+    EVIDENCE,
     EVIDENCE_PARTS,
     INDEX,
+    MARGINS,
+    MEASUREMENTS,
     NODE_PARTS,
     NODES,
     TOP,
     UNRESOLVED,
     StoredShards,
-    evidence_rows,
     index_rows,
+    parquet_file,
     part_name,
-    parts_listed,
+    shard_files,
     sizes,
     top_table,
 )
+from treetop.release.margins import codes_of
 from treetop.release.release import Release
 from treetop.release.shards import Shard
-from treetop.release.stored import parquet_file
-from treetop.release.tree import ReleasedTree, coarser, node_starts
+from treetop.release.tree import ReleasedTree, ancestors
 
 Ints = NDArray[np.int64]
 
 NUMBERS = ("count", "lower", "upper")
-LEAVES, SUMS, MARGIN, FACT, INTERVALS, EVIDENCE = "leaves", "sums", "margins", "facts", "intervals", "evidence"
+LEAVES, SUMS, MARGIN, FACT, INTERVALS, TABLES = "leaves", "sums", "margins", "facts", "intervals", "tables"
 
 
 @dataclass
@@ -72,11 +76,18 @@ class _FactSums:
             self.counts += fact.table.counted(fact.boxes.cells, leaf, finest, count)
 
     def findings(self, total: int) -> Iterator[str]:
-        fact = self.fact
+        """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
+        fact, boxes = self.fact, self.fact.boxes
         for cell in self.impossible:
             yield f"{fact.words}: {fact.table.words(int(cell))} is impossible, and is released"
-        if fact.boxes is not None:
-            yield from beyond(fact, fact.boxes, self.counts, total - self.counted)
+        if boxes is None:
+            return
+        missing = total - self.counted
+        for row in np.flatnonzero((self.counts > boxes.upper) | (self.counts + missing < boxes.lower))[:1].tolist():
+            lower, upper = f"{boxes.lower[row]:,}", f"{boxes.upper[row]:,}"
+            told = lower if lower == upper else f"between {lower} and {upper}"
+            where = fact.table.words(int(boxes.cells[row]))
+            yield f"{fact.words}: {where} is released as {self.counts[row]:,}, and the fact says {told}"
 
 
 @dataclass(frozen=True)
@@ -93,21 +104,46 @@ class ShardsCheck:
 
     @cached_property
     def _found(self) -> dict[str, list[str]]:
-        release, shards = self.release, self.release.shards
-        found: dict[str, list[str]] = {about: [] for about in (LEAVES, SUMS, MARGIN, FACT, INTERVALS, EVIDENCE)}
-        below, leaves, total = [0] * len(shards.below), 0, 0
+        release, shards, confidence = self.release, self.release.shards, self.release.confidence
+        listed = {file["path"] for file in self.card["files"]}
+        found: dict[str, list[str]] = {about: [] for about in (LEAVES, SUMS, MARGIN, FACT, INTERVALS, TABLES)}
+        of_counts = found[INTERVALS if MEASUREMENTS in listed else TABLES]
+        level_sizes = [shards.top.tree.size(level) for level in range(shards.top.level + 1)] + [0] * len(shards.below)
+        leaves, total, last = 0, 0, None
         sums = [np.zeros(len(table.count), np.int64) for table in release.margins]
         facts = [_FactSums.of(fact) for fact in release.facts or ()]
+        index = []
         if shards.evidence is not None:
-            found[EVIDENCE] += evidence_findings(shards.top.tree, shards.evidence, range(1, shards.top.level + 1))
-        for shard in _StoredCheck(shards, self).each(found) if isinstance(shards, StoredShards) else shards:
-            below = [so_far + shard.tree.size(at) for so_far, at in zip(below, shards.below, strict=True)]
+            found[TABLES] += evidence_findings(shards.top.tree, shards.evidence, range(1, shards.top.level + 1))
+        for number in range(len(shards)):
+            shard, table = self._shard(number, last, found[LEAVES], of_counts)
+            last = shard.tree.nodes[:, -1:]
+            if isinstance(shards, StoredShards):
+                found[SUMS] += self._top_rows(number, shard)
+                index.append(index_rows(shard, number, shards.group, shards.top.level))
+            nodes = (part_name(NODE_PARTS, number) if shards.below else NODES) in listed
+            (name, _), *others = shard_files(shards, number, shard, confidence, nodes)
+            of_counts += self._bounds(name, shard, table, confidence)
+            for name, tables in others:
+                if name.startswith(EVIDENCE_PARTS):
+                    found[TABLES] += evidence_findings(shard.tree, shard.evidence, shards.below, name)
+                about = TABLES if name.startswith(EVIDENCE_PARTS) else SUMS
+                found[about] += compared(self.folder, name, pa.concat_tables(tables), "the leaves give")
+            for level in shards.below:
+                level_sizes[level] += shard.tree.size(level)
             leaves, total = leaves + len(shard.tree.count), total + int(shard.tree.count.sum())
-            sums = [so_far + table.sums(shard.tree) for so_far, table in zip(sums, release.margins, strict=True)]
+            sums = [so_far + margin.sums(shard.tree) for so_far, margin in zip(sums, release.margins, strict=True)]
             for fact in facts:
                 fact.add(shard.tree)
+            del shard, table, others  # one shard at a time in memory, and the one that is being read
+        if index:
+            found[LEAVES] += compared(self.folder, INDEX, pa.concat_tables(index), "the leaves give")
+            found[SUMS] += compared(self.folder, TOP, top_table(shards, confidence), "the leaves give")
         found[LEAVES] += self._counted(leaves, total + release.unresolved_total)
-        found[SUMS] += self._sized([shards.top.tree.size(level) for level in range(shards.below.start)] + below)
+        if (release.left is not None) != ("resolve" in self.card["plan"]):
+            found[SUMS].append(f"{UNRESOLVED} is there, or is missing, against the plan")
+        for where, one, other in differences(self.card["released"], sizes(release, level_sizes)):
+            found[SUMS].append(f"card.json: released.{where} is {one}, but the leaves give {other}")
         found[MARGIN] += margin_findings(release, sums)
         found[FACT] += [finding for fact in facts for finding in fact.findings(release.total)]
         return found
@@ -120,93 +156,117 @@ class ShardsCheck:
             tables = name if self.release.left is None else f"{name} with {UNRESOLVED}"
             yield f"{tables} sums to {total:,}, but the card says {stated['total']:,}"
 
-    def _sized(self, level_sizes: list[int]) -> Iterator[str]:
-        if (self.release.left is not None) != ("resolve" in self.card["plan"]):
-            yield f"{UNRESOLVED} is there, or is missing, against the plan"
-        for where, one, other in differences(self.card["released"], sizes(self.release, level_sizes)):
-            yield f"card.json: released.{where} is {one}, but the leaves give {other}"
-        if any(file["path"] == NODES for file in self.card["files"]):
-            yield from nodes(self.release, self.folder)
-
-
-@dataclass(frozen=True)
-class _StoredCheck:
-    """The checks of the files of several shards."""
-
-    shards: StoredShards
-    check: ShardsCheck
-
-    def each(self, found: dict[str, list[str]]) -> Iterator[Shard]:
-        """Yield each shard once its files are compared."""
-        shards, confidence = self.shards, self.check.release.confidence
-        has_nodes = bool(parts_listed(self.check.card, NODE_PARTS))
-        index, last = [], None
-        for number in range(len(shards)):
-            shard, rows, last = self._shard(number, last, found)
-            found[SUMS] += self._top_rows(number, shard)
-            if has_nodes:
-                tables = [shard.table(level, confidence, numbered=True) for level in shards.below]
-                found[SUMS] += self._compared(part_name(NODE_PARTS, number), pa.concat_tables(tables))
-            if shard.measured is not None:
-                name = part_name(EVIDENCE_PARTS, number)
-                found[EVIDENCE] += evidence_findings(shard.tree, shard.evidence, shards.below, name)
-                found[EVIDENCE] += self._compared(name, evidence_rows(shard, shards.top.level))
-            if confidence is not None:
-                found[INTERVALS] += self._bounds(number, shard, rows, confidence)
-            index.append(index_rows(shard, number, shards.group, shards.top.level))
-            yield shard
-            del shard, rows  # one shard at a time in memory, and the one that is being read
-        found[LEAVES] += self._compared(INDEX, pa.concat_tables(index))
-        found[SUMS] += self._compared(TOP, top_table(shards, confidence))
-
-    def _compared(self, name: str, expected: pa.Table) -> Iterator[str]:
-        return compared(self.check.folder, name, expected, "the leaves give")
-
     def _shard(
-        self, number: int, last: NDArray[np.int32] | None, found: dict[str, list[str]]
-    ) -> tuple[Shard, pa.Table, NDArray[np.int32]]:
+        self, number: int, last: NDArray[np.int32] | None, of_leaves: list[str], of_counts: list[str]
+    ) -> tuple[Shard, pa.Table]:
         """Read a shard; refuse one that is not in the order of the spine, or has other nodes than the top."""
-        shards, name = self.shards, part_name(COUNT_PARTS, number)
-        bounds = [] if self.check.release.confidence is None else ["lower", "upper"]
+        shards = self.release.shards
+        name = part_name(COUNT_PARTS, number) if shards.below else COUNTS
+        bounds = [] if self.release.confidence is None else ["lower", "upper"]
         expected = [*shards.spine.attributes, "count", *bounds]
-        with parquet_file(self.check.folder / name, list(shards.spine.attributes)) as file:
+        with parquet_file(self.folder / name, list(shards.spine.attributes)) as file:
             stated = [(one.name, getattr(one.type, "value_type", one.type)) for one in file.schema_arrow]
             if stated != [(one, pa.int64() if one in NUMBERS else pa.string()) for one in expected]:
                 names = ", ".join(one for one, _ in stated)
-                raise ReleaseError(f"{name} has the columns {names}, not {', '.join(expected)}, or of other types")
+                wrong = f"{name} has the columns {names}, not {', '.join(expected)}, or of other types"
+                if shards.below:
+                    raise ReleaseError(wrong)
+                of_counts.append(wrong)
             rows = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
-            if rows != shards.index.rows[shards.index.part == number].tolist():
-                found[LEAVES].append(f"{name} has other groups of rows than {INDEX} says")
             table = file.read()
+        if not isinstance(shards, StoredShards):
+            return shards.shard(number), table
+        if rows != shards.index.rows[shards.index.part == number].tolist():
+            of_leaves.append(f"{name} has other groups of rows than {INDEX} says")
         leaf, count = shards.checked(number, table)
         follows = leaf if last is None else np.concatenate([last, leaf], axis=1)
-        if (wrong := first_disorder(pack(shards.spine, follows))) is not None:
-            row, twice = wrong[0] + (2 if last is None else 1), wrong[1]
+        if (disorder := first_disorder(pack(shards.spine, follows))) is not None:
+            row, twice = disorder[0] + (2 if last is None else 1), disorder[1]
             raise ReleaseError(f"{name}, row {row}: the leaf {'stands twice' if twice else 'is out of order'}")
-        first = node_starts(shards.spine, shards.top.level, leaf)
-        if len(first) != shards.starts[number + 1] - shards.starts[number]:
+        nodes = np.count_nonzero(ReleasedTree(shards.spine, leaf, count).starts_at(shards.top.level))
+        if nodes != shards.starts[number + 1] - shards.starts[number]:
             raise ReleaseError(f"{name} does not have the nodes of {TOP} that {INDEX} says")
-        return shards.made(number, (leaf, count)), table, leaf[:, -1:]
+        return shards.made(number, (leaf, count)), table
 
     def _top_rows(self, number: int, shard: Shard) -> Iterator[str]:
         """Compare the last level of the top with the sums of a shard's leaves."""
-        spine, level = self.shards.spine, self.shards.top.level
-        first, stated = node_starts(spine, level, shard.tree.nodes), shard.tree.at(level)
+        spine, level = self.release.spine, self.release.shards.top.level
+        first, stated = np.flatnonzero(shard.tree.starts_at(level)), shard.tree.at(level)
         wrong = np.add.reduceat(shard.tree.count, first) != stated.count
-        for attribute, column in coarser(spine, level, len(spine.levels), shard.tree.nodes[:, first]).items():
-            wrong |= column != stated.nodes[attribute]
+        wrong |= (ancestors(spine, level, len(spine.levels), shard.tree.nodes[:, first]) != stated.nodes).any(axis=0)
         for row in np.flatnonzero(wrong)[:1].tolist():
             at, name = shard.rows.start + row, part_name(COUNT_PARTS, number)
             yield f"{TOP}: node {at + 1:,} of its last level is not what {name} adds up to"
 
-    def _bounds(self, number: int, shard: Shard, table: pa.Table, confidence: float) -> Iterator[str]:
+    def _bounds(self, name: str, shard: Shard, table: pa.Table, confidence: float | None) -> Iterator[str]:
         """Compare the bounds of the leaves of a shard with what the measurements give."""
-        leaf = len(self.shards.spine.levels)
-        bounds = shard.intervals(leaf, confidence)
-        assert bounds is not None
+        leaf = len(self.release.spine.levels)
+        if (bounds := shard.intervals(leaf, confidence)) is None or "lower" not in table.column_names:
+            return
         expected = {"lower": pa.array(bounds.lower), "upper": pa.array(bounds.upper)}
         if all(table[name].equals(pa.chunked_array([given])) for name, given in expected.items()):
             return  # codes and counts are those that it was read with
         every = [own.cast(pa.string()) if pa.types.is_dictionary(own.type) else own for own in table.columns]
-        stated, name = pa.table(every, table.column_names), part_name(COUNT_PARTS, number)
+        stated = pa.table(every, table.column_names)
         yield from told(name, stated, shard.table(leaf, confidence), "the measurements give")
+
+
+# What a folder says twice of its measurements: by node in evidence.parquet, all in measurements.parquet.
+
+
+def evidence_findings(
+    tree: ReleasedTree, evidence: Evidence, levels: Iterable[int], name: str = EVIDENCE
+) -> Iterator[str]:
+    """Compare what evidence says of the nodes of some levels with the measurements that were kept of these levels.
+
+    Of a level whose measurements were not kept, compare only which nodes have one: an only child has none.
+    """
+    for index in levels:
+        seen, level = evidence.levels[index - 1], tree.spine.levels[index - 1].name
+        fanout, parents = tree.fanout(index), tree.parents(index)
+        slots = np.where(fanout == 1, 0, fanout)
+        if len(seen.slots) == int(slots.sum()):
+            measured, highest = _given(tree, index, slots, seen.slots)
+            for what, stated, given in (("measured", seen.measured, measured), ("highest", seen.highest, highest)):
+                for row in np.flatnonzero(stated != given)[:1].tolist():
+                    one, other = ("nothing" if at == NOTHING else f"{at:,}" for at in (stated[row], given[row]))
+                    follows = f"but {other} follows from {MEASUREMENTS}"
+                    yield f"{name}, level {level}: {what} of node {row + 1:,} is {one}, {follows}"
+            continue
+        alone = fanout[parents] == 1
+        without = slots == np.where(fanout == 1, 0, np.bincount(parents, minlength=len(fanout)))
+        if ((seen.measured == NOTHING) != alone).any() or ((seen.highest == NOTHING) != without).any():
+            yield f"{name}, level {level}: a node that was measured has no measurement, or one that was not has one"
+
+
+def _given(tree: ReleasedTree, index: int, slots: Ints, value: Ints) -> tuple[Ints, Ints]:
+    """Return what the measurements of a level give: each released node's own, and the highest of those beside them."""
+    parents, ranks = tree.parents(index), tree.spine.levels[index - 1].ranks(tree.at(index).nodes)
+    several = slots[parents] > 0
+    place = (np.cumsum(slots) - slots)[parents[several]] + ranks[several]
+    measured = np.full(len(parents), NOTHING)
+    measured[several] = value[place]
+    beside = np.ones(len(value), dtype=bool)
+    beside[place] = False
+    highest = np.full(len(slots), NOTHING)
+    np.maximum.at(highest, np.repeat(np.arange(len(slots)), slots)[beside], value[beside])
+    return measured, highest
+
+
+def margin_findings(release: Release, sums: Sequence[NDArray[np.int64]]) -> Iterator[str]:
+    """Compare every cell of a margin with the sum of its leaves; what is unresolved may belong to any.
+
+    A margin that crosses another has exactly the sum, and nothing of what is unresolved.
+    """
+    for table, sum_of in zip(release.margins, sums, strict=True):
+        missing = table.count - sum_of
+        if table.exact and table.count.sum() != release.total:
+            yield f"{MARGINS}: {table.margin.name} sums to {table.count.sum():,}, not to the total {release.total:,}"
+        wrong = np.flatnonzero(missing < 0 if table.exact and release.left is not None else missing)
+        if len(wrong):
+            codes = ", ".join(str(code[0]) for code in codes_of(release.spine, table.margin, wrong[:1]).values())
+            cell = int(wrong[0])
+            yield (
+                f"{MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
+                f"{table.count[cell] - missing[cell]:,}"
+            )

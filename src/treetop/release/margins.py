@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,22 +11,18 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import writable
 from treetop.domain.constraints import PublicFacts
-from treetop.domain.marginal import Margin, cells_of, exact_margins, margins_of
+from treetop.domain.marginal import Margin, cells_of, exact_margins
 from treetop.domain.spine import Spine
 from treetop.domain.table_cells import CellNumbering
-from treetop.errors import ReleaseError
 from treetop.measure.level import runs
 from treetop.measure.margins import ConsistentMarginals, coarser
 from treetop.noise import Law
 from treetop.plan.constraints_kept import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
-from treetop.release.stored import read_table, whole_numbers
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]
-
-MARGINS = "margins.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +89,12 @@ def tables_of(
     for margin, law, exact in zip(margins, laws, agreed_margins(leaves.spine, margins, facts), strict=True):
         assert kept is not None
         count, measured = (values[margin.depths].ravel() for values in (kept.counts, kept.measured))
-        known = _known(leaves.spine, margin, facts)
+        known = bounds_of(leaves.spine, margin, facts)
         found.append(MarginTable(margin, law, count, measured, exact, known).under(leaves))
     return tuple(found)
 
 
-def _known(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Ints, Ints] | None:
+def bounds_of(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Ints, Ints] | None:
     """Return the bounds of a margin's cells by public facts; None if there are none."""
     return (
         None
@@ -143,51 +138,3 @@ def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
         cells, own = np.divmod(cells, tree.sizes[depth - 1])
         columns[list(spine.attributes)[attribute]] = tree.codes[depth - 1].take(pa.array(own))
     return columns
-
-
-def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float | None) -> pa.Table:
-    """Return one row per cell: the margin, its codes (null if summed over), the count and the measurement.
-
-    The names of the columns are those of other tables, which no attribute can have.
-    """
-    names = list(spine.attributes)
-    numbers = ["count", "value"] + ([] if confidence is None else ["lower", "upper"])
-    schema = pa.schema([(name, pa.string()) for name in ("level", *names)] + [(name, pa.int64()) for name in numbers])
-    parts = [schema.empty_table()]
-    for one in tables:
-        columns = {"level": pa.array(np.full(len(one.count), one.margin.name))}
-        columns |= codes_of(spine, one.margin, np.arange(len(one.count)))
-        columns |= {"count": pa.array(one.count), "value": pa.array(one.measured)}
-        if confidence is not None:
-            columns |= dict(zip(("lower", "upper"), map(pa.array, one.intervals(confidence)), strict=True))
-        parts.append(pa.table(columns))
-    return pa.concat_tables(parts, promote_options="permissive").cast(schema).combine_chunks()
-
-
-def read_margins(
-    path: Path, spine: Spine, told: Sequence[tuple[str, Law]], facts: PublicFacts | None = None
-) -> tuple[MarginTable, ...]:
-    """Read the table of `margins_table`, of margins with these names and noises."""
-    margins = margins_of(spine, [name for name, _ in told])
-    table = read_table(path)
-    sizes = [margin.nodes for margin in margins]
-    if len(margins) != len(told) or table.num_rows != sum(sizes):
-        raise ReleaseError(f"{path} does not have one row for every cell of the plan's margins")
-    nothing = [np.zeros(size, np.int64) for size in sizes]
-    blank = [
-        MarginTable(margin, law, zero, zero) for margin, (_, law), zero in zip(margins, told, nothing, strict=True)
-    ]
-    expected = margins_table(blank, spine, None)
-    codes = ["level", *spine.attributes]
-    if not table.select(codes).equals(expected.select(codes)):
-        raise ReleaseError(f"{path}: the cells are not those of the plan's margins, in the order of the hierarchies")
-    count, measured = (whole_numbers(table, name) for name in ("count", "value"))
-    if len(count) and count.min() < 0:
-        raise ReleaseError(f"{path} has a count below zero")
-    bounds = np.cumsum(sizes)[:-1]
-    exact = agreed_margins(spine, margins, facts)
-    every = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), exact, strict=True)
-    return tuple(
-        MarginTable(margin, law, own, seen, agrees, _known(spine, margin, facts))
-        for margin, (_, law), own, seen, agrees in every
-    )

@@ -19,8 +19,7 @@ from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Evidence
 from treetop.noise import Law
-from treetop.release.stored import whole_numbers
-from treetop.release.tree import ReleasedTree, nodes_at, spans_at
+from treetop.release.tree import ReleasedTree, nodes_at, spans_at, whole_numbers
 
 Ints = NDArray[np.int64]
 

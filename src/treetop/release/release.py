@@ -22,16 +22,14 @@ from treetop.ledger import Reservation
 from treetop.measure.measure import Evidence, Remainders
 from treetop.release.estimates.reestimate import estimated_again
 from treetop.release.estimates.table import estimates_table, margin_estimates_table
-from treetop.release.folder import NODES, PLACES, check_place, drafted, load, save
-from treetop.release.folder.tables import unresolved_table
+from treetop.release.folder import NODES, PLACES, check_place, drafted, load, read_table, save, unresolved_table
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.margins import MarginTable
 from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import Measurements
 from treetop.release.selection import Queries, level_index
-from treetop.release.shards import NO_MEASUREMENTS, OneShard, Shards
-from treetop.release.stored import read_table
+from treetop.release.shards import NO_MEASUREMENTS, Shards
 from treetop.release.tree import ReleasedTree
 
 
@@ -108,10 +106,9 @@ class Release(Queries):
         return self.in_memory if self.stored is None else self.stored
 
     @property
-    def in_memory(self) -> OneShard:
+    def in_memory(self) -> Shards:
         """All leaves as one shard."""
-        known = self.cells or (None if self.evidence is None else self.measured)
-        return OneShard.of(self.tree, known, self.facts)
+        return Shards.in_memory(self.tree, self.cells or (None if self.evidence is None else self.measured))
 
     @cached_property
     def tree(self) -> ReleasedTree:

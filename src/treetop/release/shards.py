@@ -10,7 +10,6 @@ The released leaves alone decide where shards begin, not the engine that compute
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +21,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.system import refuse_beyond_memory
-from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
@@ -32,7 +30,7 @@ from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import FEW_NODES, Measurements
-from treetop.release.tree import LevelNodes, ReleasedTree, coarser, codes_at, meeting, spans_at
+from treetop.release.tree import LevelNodes, ReleasedTree, ancestors, begin_levels, codes_at, meeting, spans_at
 
 if TYPE_CHECKING:
     from treetop.release.release import Release
@@ -48,8 +46,6 @@ PART = 1 << 20
 """Default number of leaves per shard."""
 ROW_GROUPS = 8
 """Row groups of a shard of the default size."""
-_CHUNK = 1 << 20
-"""Leaves per chunk."""
 _MANY = 1 << 21
 """Rows of partial sums held before they are added up."""
 NO_MEASUREMENTS = (
@@ -114,7 +110,7 @@ class Shard:
     tree: ReleasedTree
     rows: slice
     """Its nodes of the last level of the top."""
-    measured: KeptMeasurements | MeasuredCells | None = None
+    measured: KeptMeasurements | MeasuredCells | None
 
     @property
     def evidence(self) -> Evidence:
@@ -136,15 +132,22 @@ class Shard:
 
 
 @dataclass(frozen=True, eq=False)
-class Shards(ABC):
-    """The leaves of a release, shard by shard, below the levels that stay in memory."""
+class Shards:
+    """The leaves of a release, shard by shard, below the levels that stay in memory.
+
+    If all levels stay in memory there is one shard, which may have remainders above its leaves; subclasses have more.
+    """
 
     top: Top
     starts: Ints = field(repr=False)
     """The first node of each shard in the last level of the top; one longer than there are shards."""
-    evidence: Evidence | None = field(repr=False)
+    known: KeptMeasurements | MeasuredCells | None = field(repr=False)
     """Measurements down to the level below the top; for that level, only those beside released nodes."""
-    facts: PublicFacts | None = None
+
+    @staticmethod
+    def in_memory(tree: ReleasedTree, known: KeptMeasurements | MeasuredCells | None) -> Shards:
+        """Return all leaves as one shard."""
+        return Shards(Top(tree.spine, len(tree.spine.levels), tree), np.array([0, len(tree.count)]), known)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -160,22 +163,22 @@ class Shards(ABC):
         return range(self.top.level + 1, len(self.spine.levels) + 1)
 
     @property
-    @abstractmethod
     def leaves(self) -> int:
         """How many leaves there are."""
+        return len(self.top.tree.count)
 
     @property
-    @abstractmethod
-    def group(self) -> int:
-        """Rows that are written, and read again, at a time."""
+    def group(self) -> int | None:
+        """Rows that are written, and read again, at a time; None for the usual number."""
+        return None
 
-    @abstractmethod
     def leaves_of(self, number: int) -> Leaves:
         """Return the leaves of a shard."""
+        return self.top.tree.nodes, self.top.tree.count
 
-    @abstractmethod
     def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
         """Return the measurements of a shard's nodes below the top, by level, and their highest dropped children."""
+        raise NotImplementedError
 
     def groups_meeting(self, ranges: Ranges) -> Iterator[Leaves]:
         """Yield leaves, some at a time: at least those within ranges."""
@@ -192,8 +195,10 @@ class Shards(ABC):
         """Read a shard."""
         return self.made(number, self.leaves_of(number))
 
-    def made(self, number: int, leaves: Leaves, *, measured: bool = True) -> Shard:
+    def made(self, number: int, leaves: Leaves) -> Shard:
         """Return a shard of its leaves."""
+        if not self.below:
+            return Shard(self.top.tree, slice(0, self.leaves), self.known)
         top, rows = self.top, slice(int(self.starts[number]), int(self.starts[number + 1]))
         there = top.rows(rows.start, rows.stop)
         above = [top.at(index) for index in range(top.level + 1)]
@@ -202,24 +207,20 @@ class Shards(ABC):
             parents.append(top.tree.parents(index)[there[index]] - there[index - 1].start)
         nodes = [LevelNodes(one.nodes[:, own], one.count[own]) for one, own in zip(above, there, strict=True)]
         tree = ShardTree(self.spine, *leaves, above=tuple(nodes), above_parents=tuple(parents))
-        if not measured or self.evidence is None:
-            return Shard(tree, rows)
-        evidence = self._evidence(there, self.evidence, self.evidence_of(number, tree))
-        return Shard(tree, rows, KeptMeasurements(tree, evidence, facts=self.facts))
-
-    def _evidence(self, there: list[slice], known: Evidence, own: Sequence[tuple[Ints, Ints]]) -> Evidence:
-        """Join the evidence of nodes of the top and of those below them."""
+        if (known := self.evidence) is None:
+            return Shard(tree, rows, None)
+        # The evidence of nodes of the top, and of those below them.
         levels = []
-        for index, (above, here) in enumerate(pairwise(there), start=1):
+        for index, (over, here) in enumerate(pairwise(there), start=1):
             seen = known.levels[index - 1]
-            slots = seen.slots[self._slots(index, above)]
-            levels.append(LevelEvidence(seen.measured[here], seen.highest[above], slots))
-        beside = known.levels[self.top.level]
-        highest, slots = beside.highest[there[-1]], beside.slots[self._slots(self.top.level + 1, there[-1])]
-        for measured, below in own:
+            levels.append(LevelEvidence(seen.measured[here], seen.highest[over], seen.slots[self._slots(index, over)]))
+        beside = known.levels[top.level]
+        highest, slots = beside.highest[there[-1]], beside.slots[self._slots(top.level + 1, there[-1])]
+        for measured, below in self.evidence_of(number, tree):
             levels.append(LevelEvidence(measured, highest, slots))
             highest, slots = below, slots[:0]
-        return Evidence(known.total, tuple(levels), known.laws)
+        evidence = Evidence(known.total, tuple(levels), known.laws)
+        return Shard(tree, rows, KeptMeasurements(tree, evidence, facts=self.measured.facts))
 
     def _slots(self, index: int, above: slice) -> slice:
         """Return which measurements of a level are those of the children of some nodes of the level above."""
@@ -236,17 +237,17 @@ class Shards(ABC):
         """By level, the first measurement of the children of each node of the level above."""
         return {}
 
-    @cached_property
+    @property
     def measured(self) -> KeptMeasurements | MeasuredCells:
-        """The measurements of the top."""
-        if self.evidence is None:
+        """The measurements of the top; refused if none were kept."""
+        if self.known is None:
             raise ReleaseError(NO_MEASUREMENTS)
-        return KeptMeasurements(self.top.tree, self.evidence, facts=self.facts, down_to=self.top.level)
+        return self.known
 
     @property
-    def is_measured(self) -> bool:
-        """Whether the measurements were kept."""
-        return self.evidence is not None
+    def evidence(self) -> Evidence | None:
+        """The measurements beside released nodes of the top; None if none were kept, or those of cells."""
+        return self.known.evidence if isinstance(self.known, KeptMeasurements) else None
 
     @property
     def measurements(self) -> Measurements:
@@ -258,11 +259,7 @@ class Shards(ABC):
         top = self.measured.intervals(confidence)[: self.top.level + 1]
         if not self.below:
             return top
-        assert not isinstance(self.measured, MeasuredCells)
-        found = []
-        for shard in self:
-            assert shard.measured is not None
-            found.append(shard.measured.intervals(confidence)[len(top) :])
+        found = [[shard.intervals(index, confidence) for index in self.below] for shard in self]
         return (*top, *map(LevelIntervals.join, zip(*found, strict=True)))
 
     def intervals_of(self, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
@@ -272,17 +269,24 @@ class Shards(ABC):
         return box_intervals(self.measured, boxes, confidence, self)
 
     def within(self, ranges: Ranges) -> ReleasedTree:
-        """Return the leaves within ranges; refuse them if memory has no room."""
-        nodes, count, held = [np.empty((len(self.spine.trees), 0), np.int32)], [np.empty(0, np.int64)], 0
-        for own, number in self._within(ranges):
-            nodes.append(own)
-            count.append(number)
-            held += own.nbytes + number.nbytes
-            refuse_beyond_memory(held, "what was asked for", "ask for fewer codes, or for a coarser level (by)")
-        return ReleasedTree(self.spine, np.concatenate(nodes, axis=1), np.concatenate(count))
+        """Return the leaves within ranges, and the remainders of nodes that lie within them.
+
+        Leaves that are read from a folder are refused if memory has no room.
+        """
+        found, held = [(np.empty((len(self.spine.trees), 0), np.int32), np.empty(0, np.int64))], 0
+        for nodes, count in self._within(ranges):
+            found.append((nodes, count))
+            held += nodes.nbytes + count.nbytes
+            if self.below:
+                refuse_beyond_memory(held, "what was asked for", "ask for fewer codes, or for a coarser level (by)")
+        left = self.top.tree.left
+        remaining = None if left is None else left[meeting(self.spine, left, ranges)[1]]
+        return ReleasedTree(self.spine, *_joined(found), remaining)
 
     def total_within(self, ranges: Ranges) -> int:
-        """Return the sum of the leaves within ranges."""
+        """Return the sum within ranges, with the remainders of nodes that lie within them."""
+        if not self.below:
+            return self.within(ranges).total if ranges else self.top.tree.total
         if any(start >= stop for start, stop in ranges.values()):
             return 0
         if (top := self._in_top(ranges, condition_depths(self.spine, ranges))) is not None:
@@ -293,8 +297,10 @@ class Shards(ABC):
     def sums_within(self, ranges: Ranges, depths: Mapping[int, int]) -> tuple[NDArray[np.integer], Ints]:
         """Return sums of leaves within ranges, by the nodes of some attributes at a depth, and a leaf of each.
 
-        A combination may have several rows, which add up.
+        A combination may have several rows, which add up; remainders are there if they are refined so far.
         """
+        if not self.below:
+            return (self.within(ranges) if ranges else self.top.tree).resolved(depths)
         nothing = np.empty((len(self.spine.trees), 0), np.int64), np.empty(0, np.int64)
         if any(start >= stop for start, stop in ranges.values()):
             return nothing
@@ -391,69 +397,6 @@ def level_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class OneShard(Shards):
-    """A release whose levels are all in memory: one shard, which may have remainders above its leaves."""
-
-    known: KeptMeasurements | MeasuredCells | None = field(default=None, kw_only=True, repr=False)
-
-    @staticmethod
-    def of(tree: ReleasedTree, known: KeptMeasurements | MeasuredCells | None, facts: PublicFacts | None) -> OneShard:
-        """Make it of its tree and the measurements."""
-        evidence = known.evidence if isinstance(known, KeptMeasurements) else None
-        top = Top(tree.spine, len(tree.spine.levels), tree)
-        return OneShard(top, np.array([0, len(tree.count)]), evidence, facts, known=known)
-
-    @property
-    def leaves(self) -> int:
-        """How many leaves there are."""
-        return len(self.top.tree.count)
-
-    @property
-    def group(self) -> int:
-        """Rows that are written, and read again, at a time: all."""
-        return max(self.leaves, 1)
-
-    def leaves_of(self, number: int) -> Leaves:
-        """Return all leaves."""
-        return self.top.tree.nodes, self.top.tree.count
-
-    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
-        """Return nothing: no level is below the top."""
-        return ()
-
-    def made(self, number: int, leaves: Leaves, *, measured: bool = True) -> Shard:
-        """Return the one shard."""
-        return Shard(self.top.tree, slice(0, self.leaves), self.known)
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the measurements were kept."""
-        return self.known is not None
-
-    @cached_property
-    def measured(self) -> KeptMeasurements | MeasuredCells:
-        """The measurements of all levels."""
-        if self.known is None:
-            raise ReleaseError(NO_MEASUREMENTS)
-        return self.known
-
-    def within(self, ranges: Ranges) -> ReleasedTree:
-        """Return the leaves within ranges, and the remainders of nodes that lie within them."""
-        tree, left = self.top.tree, self.top.tree.left
-        chosen = inside(tree.nodes, ranges)
-        remaining = None if left is None else left[meeting(self.spine, left, ranges)[1]]
-        return ReleasedTree(self.spine, tree.nodes[:, chosen], tree.count[chosen], remaining)
-
-    def total_within(self, ranges: Ranges) -> int:
-        """Return the sum within ranges, with the remainders of nodes that lie within them."""
-        return self.within(ranges).total if ranges else self.top.tree.total
-
-    def sums_within(self, ranges: Ranges, depths: Mapping[int, int]) -> tuple[NDArray[np.integer], Ints]:
-        """Return the leaves within ranges and the remainders that are refined so far."""
-        return (self.within(ranges) if ranges else self.top.tree).resolved(depths)
-
-
-@dataclass(frozen=True, eq=False)
 class CutShards(Shards):
     """Shards of leaves in arrays, which may be mapped from files."""
 
@@ -462,6 +405,8 @@ class CutShards(Shards):
     count: Ints = field(kw_only=True, repr=False)
     cuts: Ints = field(kw_only=True, repr=False)
     """The first leaf of each shard; one longer than there are shards."""
+    begins: NDArray[np.int16] = field(kw_only=True, repr=False)
+    """For each leaf, the coarsest level at which it belongs to another node than the leaf before it."""
     below_top: tuple[LevelEvidence, ...] = field(kw_only=True, repr=False)
     size: int = field(kw_only=True)
     """About how many leaves a shard has."""
@@ -483,9 +428,6 @@ class CutShards(Shards):
 
     def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
         """Return the measurements of a shard's nodes below the top, by level, and their highest dropped children."""
-        for earlier in range(max(self._before), number):
-            self._count(earlier, self.made(earlier, self.leaves_of(earlier), measured=False).tree)
-        self._count(number, tree)
         found = []
         for at, (first, last) in enumerate(zip(self._before[number], self._before[number + 1], strict=True)):
             measured = np.asarray(self.below_top[at].measured[first:last])
@@ -494,15 +436,11 @@ class CutShards(Shards):
             found.append((measured, highest if leaves else np.asarray(self.below_top[at + 1].highest[first:last])))
         return found
 
-    def _count(self, number: int, tree: ReleasedTree) -> None:
-        """Note how many nodes come before the shard after one."""
-        nodes = (tree.size(index) for index in self.below)
-        self._before[number + 1] = [first + more for first, more in zip(self._before[number], nodes, strict=True)]
-
     @cached_property
-    def _before(self) -> dict[int, list[int]]:
-        """How many nodes of each level below the top come before a shard, as far as known."""
-        return {0: [0] * len(self.below)}
+    def _before(self) -> Ints:
+        """How many nodes of each level below the top (column) come before a shard (row)."""
+        number = [_level_sizes(self.spine, self.begins[first:last]) for first, last in pairwise(self.cuts)]
+        return np.cumsum([np.zeros_like(number[0]), *number], axis=0)[:, self.below.start :]
 
 
 def _has_one_shard(release: Release) -> bool:
@@ -525,71 +463,45 @@ def cut(release: Release, part: int | None) -> Shards:
     kept = 0 if evidence is None else max((at for at, seen in enumerate(evidence.levels) if len(seen.slots)), default=0)
     if kept == len(spine.levels) - 1 and spine.levels[-1].nodes > FEW_NODES:
         return release.in_memory  # all that was measured was kept, also of leaves
-    level, first = _last_of_top(spine, nodes, size, kept)
-    above = np.zeros((len(nodes), len(first)), np.int64)
-    for attribute, column in coarser(spine, level, len(spine.levels), nodes[:, first]).items():
-        above[attribute] = column
-    top = Top.of(spine, level, above, np.add.reduceat(count, first))
+    begins = begin_levels(spine, nodes)
+    level, first = _last_of_top(spine, begins, size, kept)
+    top = Top.of(
+        spine, level, ancestors(spine, level, len(spine.levels), nodes[:, first]), np.add.reduceat(count, first)
+    )
     wanted = np.searchsorted(first, np.arange(0, len(count), size))
     starts = np.append(np.unique(wanted[wanted < len(first)]), len(first))
     cuts = np.append(first, len(count))[starts]
-    known: Evidence | None = None
+    known: KeptMeasurements | None = None
     below: tuple[LevelEvidence, ...] = ()
     if evidence is not None:
         beside, below = evidence.levels[level], tuple(evidence.levels[level:])
         last = LevelEvidence(np.empty(0, np.int64), beside.highest, beside.slots)
-        known = Evidence(evidence.total, (*evidence.levels[:level], last), evidence.laws)
-    return CutShards(top, starts, known, release.facts, nodes=nodes, count=count, cuts=cuts, below_top=below, size=size)
+        kept_above = Evidence(evidence.total, (*evidence.levels[:level], last), evidence.laws)
+        known = KeptMeasurements(top.tree, kept_above, facts=release.facts, down_to=level)
+    return CutShards(top, starts, known, nodes=nodes, count=count, cuts=cuts, begins=begins, below_top=below, size=size)
 
 
-def _starts(
-    spine: Spine, nodes: NDArray[np.int32], levels: Sequence[int]
-) -> Iterator[tuple[int, dict[int, NDArray[np.bool_]]]]:
-    """Yield, for each chunk, its first leaf and masks of the leaves at which a node of each level begins."""
-    size = nodes.shape[1]
-    for begin in range(0, size, _CHUNK):
-        end = min(begin + _CHUNK, size)
-        some = nodes[:, max(begin - 1, 0) : end]
-        found = {}
-        for index in levels:
-            starts = np.zeros(some.shape[1], dtype=bool)
-            for column in coarser(spine, index, len(spine.levels), some).values():
-                starts[1:] |= column[1:] != column[:-1]
-            found[index] = starts[1:] if begin else starts
-            if not begin:
-                found[index][:1] = True
-        yield begin, found
-
-
-def _last_of_top(spine: Spine, nodes: NDArray[np.int32], size: int, least: int) -> tuple[int, Ints]:
+def _last_of_top(spine: Spine, begins: NDArray[np.int16], size: int, least: int) -> tuple[int, Ints]:
     """Return the last level of the top, and the first leaf of each of its nodes.
 
     It is the last with few nodes, against the size of a part, but no coarser than one that must be there. A part has
     whole nodes: if one node has more leaves than a part should, the top goes further down unless that makes too many
     nodes.
     """
-    sizes, leaves = _level_sizes(spine, nodes), nodes.shape[1]
+    sizes = _level_sizes(spine, begins)
     level = next((index - 1 for index in range(1, len(sizes)) if sizes[index] > max(size // 4, 1)), len(sizes) - 1)
     level = min(max(level, least), len(spine.levels) - 1)
-    first = _first_leaves(spine, level, nodes)
-    while level + 1 < len(spine.levels) and sizes[level + 1] <= 4 * size and _widest(first, leaves) > size:
+    first = np.flatnonzero(begins <= level)
+    while (
+        level + 1 < len(spine.levels)
+        and sizes[level + 1] <= 4 * size
+        and np.diff(np.append(first, len(begins))).max() > size
+    ):
         level += 1
-        first = _first_leaves(spine, level, nodes)
+        first = np.flatnonzero(begins <= level)
     return level, first
 
 
-def _first_leaves(spine: Spine, level: int, nodes: NDArray[np.int32]) -> Ints:
-    """Return the first leaf of every node of a level."""
-    return np.concatenate([begin + np.flatnonzero(starts[level]) for begin, starts in _starts(spine, nodes, [level])])
-
-
-def _widest(first: Ints, leaves: int) -> int:
-    return int(np.diff(np.append(first, leaves)).max())
-
-
-def _level_sizes(spine: Spine, nodes: NDArray[np.int32]) -> list[int]:
-    levels = range(len(spine.levels) + 1)
-    sizes = np.zeros(len(levels), np.int64)
-    for _, starts in _starts(spine, nodes, levels):
-        sizes += [int(starts[index].sum()) for index in levels]
-    return [int(size) for size in sizes]
+def _level_sizes(spine: Spine, begins: NDArray[np.int16]) -> Ints:
+    """Return how many nodes each level has."""
+    return np.cumsum(np.bincount(begins, minlength=len(spine.levels) + 1)[: len(spine.levels) + 1])

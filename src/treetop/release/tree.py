@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
+from treetop.errors import ReleaseError
 from treetop.measure.measure import Remainders
 
 Ints = NDArray[np.int64]
@@ -90,7 +91,7 @@ class ReleasedTree:
         return made
 
     def _at(self, index: int) -> LevelNodes:
-        entry, first = self._entries.down_to(index), np.flatnonzero(self._starts_at(index))
+        entry, first = self._entries.down_to(index), np.flatnonzero(self.starts_at(index))
         nodes = np.zeros((len(entry.leaf), len(first)), np.int64)
         there = [leaf[first] for leaf in entry.leaf]
         for attribute, column in coarser(self.spine, index, len(self.spine.levels), there).items():
@@ -99,7 +100,7 @@ class ReleasedTree:
 
     def size(self, index: int) -> int:
         """Return how many nodes above zero a level has."""
-        return int(np.count_nonzero(self._starts_at(index)))
+        return int(np.count_nonzero(self.starts_at(index)))
 
     def parents(self, index: int) -> Ints:
         """Return, for every released node of a level below the root, the row of its parent."""
@@ -112,10 +113,10 @@ class ReleasedTree:
         return made
 
     def _parents_of(self, index: int) -> Ints:
-        level, above = self._entries.down_to(index - 1).level, np.cumsum(self._starts_at(index - 1)) - 1
+        level, above = self._entries.down_to(index - 1).level, np.cumsum(self.starts_at(index - 1)) - 1
         if level is not None:
             above = above[level >= index]
-        parents: Ints = above[self._starts_at(index)]
+        parents: Ints = above[self.starts_at(index)]
         return parents
 
     def children(self, index: int, parent: Ints, nodes: NDArray[np.integer]) -> Ints:
@@ -147,7 +148,7 @@ class ReleasedTree:
         entry = self._entries.down_to(index)
         if entry.level is None:
             return np.empty(0, np.int64)
-        node = np.cumsum(self._starts_at(index)) - 1
+        node = np.cumsum(self.starts_at(index)) - 1
         rows: Ints = node[entry.level == index]
         return rows
 
@@ -175,16 +176,9 @@ class ReleasedTree:
     @cached_property
     def _begins(self) -> NDArray[np.int16]:
         """For each entry, the coarsest level at which it belongs to another node than the entry before it."""
-        leaf = self._entries.leaf
-        begins = np.full(leaf.shape[1], len(self.spine.levels) + 1, np.int16)
-        begins[:1] = 0
-        for level in reversed(self.spine.levels):
-            for part in level.parts:
-                node = self.spine.trees[part.attribute].ancestors(part.depth)[leaf[part.attribute]]
-                np.copyto(begins[1:], level.index, where=node[1:] != node[:-1])
-        return begins
+        return begin_levels(self.spine, self._entries.leaf)
 
-    def _starts_at(self, index: int) -> NDArray[np.bool_]:
+    def starts_at(self, index: int) -> NDArray[np.bool_]:
         """Return a mask of the entries refined so far at which a node of a level begins."""
         starts, level = self._begins <= index, self._entries.level
         if level is None:
@@ -224,9 +218,21 @@ def coarser(
     }
 
 
-def node_starts(spine: Spine, index: int, leaf: NDArray[np.integer]) -> Ints:
-    """Return the first leaf of every node of a level; leaves are in spine order."""
-    return np.flatnonzero(_starts(coarser(spine, index, len(spine.levels), leaf), leaf.shape[1]))
+_CHUNK = 1 << 20
+
+
+def begin_levels(spine: Spine, leaf: NDArray[np.integer]) -> NDArray[np.int16]:
+    """Return, for each leaf, the coarsest level at which it belongs to another node than the leaf before it."""
+    begins = np.full(leaf.shape[1], len(spine.levels) + 1, np.int16)
+    for start in range(0, leaf.shape[1], _CHUNK):
+        some = leaf[:, max(start - 1, 0) : start + _CHUNK]
+        own = begins[max(start - 1, 0) + 1 : start + _CHUNK]
+        for level in reversed(spine.levels):
+            for part in level.parts:
+                node = spine.trees[part.attribute].ancestors(part.depth)[some[part.attribute]]
+                np.copyto(own, level.index, where=node[1:] != node[:-1])
+    begins[:1] = 0
+    return begins
 
 
 def _starts(columns: Mapping[int, NDArray[np.integer]], size: int) -> NDArray[np.bool_]:
@@ -287,3 +293,13 @@ def nodes_at(spine: Spine, index: int, table: pa.Table) -> NDArray[np.int32]:
             codes = pc.cast(table.column(name), pa.string())
             nodes[attribute] = pc.fill_null(pc.index_in(codes, value_set=tree.codes[depth - 1]), -1).to_numpy()
     return nodes
+
+
+def whole_numbers(table: pa.Table, name: str) -> NDArray[np.int64]:
+    """Return a column of whole numbers, of which none is missing."""
+    if name not in table.column_names:
+        raise ReleaseError(f"there is no column {name!r}")
+    column = table.column(name)
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise ReleaseError(f"the column {name!r} must hold whole numbers, and no blanks")
+    return np.asarray(column.to_numpy(), np.int64)

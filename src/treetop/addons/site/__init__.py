@@ -21,8 +21,8 @@ from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.sheet import LARGEST, LONGEST, Page, Sheet, Workbook, count_guarded, readme
+from treetop.release.folder import PAGE as CARD
 from treetop.release.folder import drafted
-from treetop.release.folder.read import PAGE as CARD
 
 INDEX, WHOLE_MAP, GUARANTEE = "index.html", "map.html", "guarantee.html"
 TOTALS, TEXT, COLUMNS, BOOK = "totals.csv", "counts.csv", "counts.parquet", "counts.xlsx"

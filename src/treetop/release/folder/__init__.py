@@ -1,22 +1,7 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
-from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, made_from_all
 from treetop.release.folder.place import check_place, claimed
-from treetop.release.folder.read import (
-    CARD,
-    COUNTS,
-    HIERARCHIES,
-    NODES,
-    PAGE,
-    PLAN,
-    file_sha256,
-    in_parts,
-    load,
-    read_card,
-    read_contents,
-    read_domain,
-    read_spine,
-)
+from treetop.release.folder.read import in_parts, load, read_card, read_contents, read_domain, read_spine
 from treetop.release.folder.shards import (
     COUNT_PARTS,
     EVIDENCE_PARTS,
@@ -25,15 +10,37 @@ from treetop.release.folder.shards import (
     NODE_PARTS,
     TOP,
     StoredShards,
-    evidence_rows,
     index_rows,
     part_name,
     parts_listed,
+    shard_files,
     top_table,
 )
-from treetop.release.folder.tables import FACTS, NAMES, PLACES, PUBLIC, UNRESOLVED, names_table
+from treetop.release.folder.tables import (
+    CARD,
+    COUNTS,
+    EVIDENCE,
+    FACTS,
+    HIERARCHIES,
+    MARGINS,
+    MEASUREMENTS,
+    NAMES,
+    NODES,
+    PAGE,
+    PLACES,
+    PLAN,
+    PUBLIC,
+    UNRESOLVED,
+    file_sha256,
+    made_from_all,
+    names_table,
+    parquet_file,
+    read_bytes,
+    read_table,
+    read_text,
+    unresolved_table,
+)
 from treetop.release.folder.write import Draft, drafted, save, sizes, stored_tables
-from treetop.release.margins import MARGINS
 
 __all__ = [
     "CARD",
@@ -61,21 +68,26 @@ __all__ = [
     "check_place",
     "claimed",
     "drafted",
-    "evidence_rows",
     "file_sha256",
     "in_parts",
     "index_rows",
     "load",
     "made_from_all",
     "names_table",
+    "parquet_file",
     "part_name",
     "parts_listed",
+    "read_bytes",
     "read_card",
     "read_contents",
     "read_domain",
     "read_spine",
+    "read_table",
+    "read_text",
     "save",
+    "shard_files",
     "sizes",
     "stored_tables",
     "top_table",
+    "unresolved_table",
 ]

@@ -7,48 +7,52 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from treetop._util.arrays import first_disorder
-from treetop._util.files import open_regular, refuse_irregular
+from treetop._util.files import refuse_irregular
 from treetop._util.lazy import later
 from treetop.card.schema import findings
 from treetop.counts.counts import pack
 from treetop.domain.constraints import PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.marginal import MARGIN
 from treetop.domain.spine import Spine, WrittenSpine
 from treetop.domain.spine_level import Level
 from treetop.errors import ReleaseError, TreetopError
-from treetop.noise.law import described_law
 from treetop.privacy import TOTAL
-from treetop.release.folder.evidence import EVIDENCE, MEASUREMENTS, laws_of, with_evidence
-from treetop.release.folder.shards import FOLDERS, INDEX, TOP, read_shards
+from treetop.release.folder.shards import FOLDERS, INDEX, TOP, StoredShards, leaves_in, read_shards
 from treetop.release.folder.tables import (
+    CARD,
+    COUNTS,
+    EVIDENCE,
     FACTS,
+    HIERARCHIES,
+    MARGINS,
+    MEASUREMENTS,
     NAMES,
+    PAGE,
     PLACES,
+    PLAN,
     PUBLIC,
     UNRESOLVED,
+    file_sha256,
+    laws_of,
+    read_bytes,
     read_facts_table,
+    read_margins,
     read_public,
+    read_table,
+    read_text,
     read_unresolved,
+    with_evidence,
     with_saved_names,
 )
-from treetop.release.margins import MARGINS, MarginTable, read_margins
-from treetop.release.stored import read_bytes, read_table, read_text
 
 if TYPE_CHECKING:
     from treetop.release.release import Release
-
-COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
-HIERARCHIES = "hierarchies"
-"""The folder with one Parquet file a hierarchy, named by its SHA-256: its codes, as they were listed."""
 
 _Kinds = tuple[type[Exception], ...]
 _DAMAGE: _Kinds = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
@@ -94,24 +98,18 @@ def read_contents(folder: Path, kind: type[Release], *, verified: bool = False) 
         spine, facts = read_domain(folder, card)
         _refuse_other_levels(card, spine, facts, folder)
         plan_toml = read_text(folder / PLAN) if (folder / PLAN).exists() else None
+        margins = read_margins(folder / MARGINS, card, spine, facts)
         if in_parts(card):
-            return _in_parts(kind, folder, card, spine, facts, plan_toml, verified)
+            shards = _read_shards(folder, card, spine, facts, verified)
+            nodes, count = later(lambda: shards.all_leaves[0]), later(lambda: shards.all_leaves[1])
+            evidence = later(shards.all_evidence)
+            return kind(spine, nodes, count, card, plan_toml, evidence, margins=margins, facts=facts, stored=shards)
         leaves = read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
-        trees = zip(spine.attributes, spine.trees, strict=True)
-        nodes = np.array([tree.encode(leaves.column(name).combine_chunks()) for name, tree in trees], np.int32)
-    count = leaves.column("count").to_numpy()
-    if count.dtype != np.int64 or leaves.column("count").null_count or (len(count) and count.min() <= 0):
-        raise ReleaseError(f"{folder}: {COUNTS} must hold whole numbers above zero")
-    if (nodes < 0).any():
-        raise ReleaseError(f"{folder}: {COUNTS} has a code that is not in its hierarchy")
-    if (found := first_disorder(pack(spine, nodes))) is not None:  # sums over such leaves would be wrong
-        row, twice = found
-        raise ReleaseError(
-            f"{folder}: {COUNTS}, row {row + 2}: the leaf {'stands twice' if twice else 'is out of order'}"
-        )
-    with _reading(folder, damage=_DAMAGE):
+        nodes, count = leaves_in(leaves, spine, f"{folder}: {COUNTS}", [tree.encode for tree in spine.trees])
+        if (found := first_disorder(pack(spine, nodes))) is not None:  # sums over such leaves would be wrong
+            row, wrong = found[0] + 2, "stands twice" if found[1] else "is out of order"
+            raise ReleaseError(f"{folder}: {COUNTS}, row {row}: the leaf {wrong}")
         left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
-        margins = _margins(folder, card, spine, facts)
         public = read_public(folder / PUBLIC, spine) if (folder / PUBLIC).is_file() else None
         release = kind(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
         return with_evidence(release, folder)
@@ -122,16 +120,10 @@ def in_parts(card: dict[str, Any]) -> bool:
     return any(file["path"] == TOP for file in card["files"])
 
 
-def _in_parts(
-    kind: type[Release],
-    folder: Path,
-    card: dict[str, Any],
-    spine: Spine,
-    facts: PublicFacts | None,
-    plan_toml: str | None,
-    verified: bool,
-) -> Release:
-    """Read a folder in parts, but for the leaves."""
+def _read_shards(
+    folder: Path, card: dict[str, Any], spine: Spine, facts: PublicFacts | None, verified: bool
+) -> StoredShards:
+    """Read a folder in parts, but for the leaves; if `verified`, their files are compared with the card before use."""
     stated = {file["path"]: file["sha256"] for file in card["files"]}
     for name in stated:
         if name.startswith(tuple(f"{kind}/" for kind in FOLDERS)) and not (folder / name).is_file():
@@ -142,33 +134,11 @@ def _in_parts(
         if verified and file_sha256(folder / name) != stated.get(name):
             raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {_more(folder)}")
 
-    shards = read_shards(folder, card, spine, facts, laws_of(card), verify)
-    return kind(
-        spine,
-        later(lambda: shards.all_leaves[0]),
-        later(lambda: shards.all_leaves[1]),
-        card,
-        plan_toml,
-        evidence=later(shards.all_evidence),
-        margins=_margins(folder, card, spine, facts),
-        facts=facts,
-        stored=shards,
-    )
-
-
-def _margins(folder: Path, card: dict[str, Any], spine: Spine, facts: PublicFacts | None) -> tuple[MarginTable, ...]:
-    told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in margin_parts(card)]
-    return read_margins(folder / MARGINS, spine, told, facts) if told else ()
+    return read_shards(folder, card, spine, facts, laws_of(card), verify)
 
 
 def _more(folder: Path) -> str:
     return f"`treetop check {folder}` says more"
-
-
-def margin_parts(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the margins of a card's plan."""
-    parts: list[dict[str, Any]] = card["plan"].get("margins", [])
-    return parts
 
 
 def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts | None, folder: Path) -> None:
@@ -242,15 +212,6 @@ def read_card(folder: Path) -> dict[str, Any]:
     if not isinstance(card, dict) or "plan" not in card:
         raise ReleaseError(f"{path}: not a card")
     return card
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    digest = sha256()
-    with open_regular(path) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ that lie within them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,22 @@ from treetop.counts.counts import pack
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
+from treetop.measure.measure import Evidence, LevelEvidence
 from treetop.noise import Law
-from treetop.release.folder.evidence import EVIDENCE, nullable, read_evidence, split_evidence
+from treetop.release.folder.tables import (
+    COUNTS,
+    EVIDENCE,
+    NODES,
+    evidence_table,
+    parquet_file,
+    read_evidence,
+    read_table,
+    split_evidence,
+)
 from treetop.release.intervals.boxes import Range
+from treetop.release.measured import KeptMeasurements
 from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
-from treetop.release.stored import parquet_file, read_table, whole_numbers
-from treetop.release.tree import node_starts, nodes_at, spans_at
+from treetop.release.tree import nodes_at, spans_at, whole_numbers
 
 Ints = NDArray[np.int64]
 
@@ -68,13 +77,18 @@ def top_table(shards: Shards, confidence: float | None) -> pa.Table:
     return pa.concat_tables(rows).combine_chunks()
 
 
-def evidence_rows(shard: Shard, level: int) -> pa.Table:
-    """Return the measurements of a shard's nodes below a level, level by level."""
-    seen = shard.evidence.levels[level:]
-    below = [*(one.highest for one in seen[1:]), np.full(len(seen[-1].measured), NOTHING)]
-    index = np.repeat(np.arange(level + 1, level + 1 + len(seen), dtype=np.int32), [len(one.measured) for one in seen])
-    own = np.concatenate([one.measured for one in seen])
-    return pa.table({"level": pa.array(index), "measured": nullable(own), "highest": nullable(np.concatenate(below))})
+def shard_files(
+    shards: Shards, number: int, shard: Shard, confidence: float | None, nodes: bool
+) -> Iterator[tuple[str, Iterable[pa.Table]]]:
+    """Yield the files of a shard: its leaves, with `nodes` its levels and, of several shards, its measurements."""
+    several, leaf = bool(shards.below), len(shards.spine.levels)
+    yield part_name(COUNT_PARTS, number) if several else COUNTS, [shard.table(leaf, confidence)]
+    if several and shards.known is not None:
+        yield part_name(EVIDENCE_PARTS, number), [evidence_table(shard.evidence, shards.top.level)]
+    if nodes:
+        levels = shards.below if several else range(leaf + 1)
+        tables = (shard.table(level, confidence, numbered=True) for level in levels)
+        yield part_name(NODE_PARTS, number) if several else NODES, tables
 
 
 def index_rows(shard: Shard, number: int, group: int, level: int) -> pa.Table:
@@ -82,7 +96,8 @@ def index_rows(shard: Shard, number: int, group: int, level: int) -> pa.Table:
     spine, nodes, count = shard.tree.spine, shard.tree.nodes, shard.tree.count
     first = np.arange(0, len(count), group)
     size = np.diff(np.append(first, len(count)))
-    node = shard.rows.start + np.searchsorted(node_starts(spine, level, nodes), first, side="right") - 1
+    begin = np.flatnonzero(shard.tree.starts_at(level))
+    node = shard.rows.start + np.searchsorted(begin, first, side="right") - 1
     tables = []
     for name, tree, own in zip(spine.attributes, spine.trees, nodes, strict=True):
         least, greatest = np.minimum.reduceat(own, first), np.maximum.reduceat(own, first)
@@ -99,40 +114,6 @@ def index_rows(shard: Shard, number: int, group: int, level: int) -> pa.Table:
         tables.append(pa.table(columns))
     rows = pa.concat_tables(tables).combine_chunks()
     return rows.take(pa.array(np.arange(len(rows)).reshape(len(tables), -1).T.ravel()))
-
-
-def write_shards(
-    shards: Shards, folder: Path, confidence: float | None, nodes: bool, progress: Callable[[float], None]
-) -> tuple[dict[str, int], list[int]]:
-    """Write the files of a release with several shards, one shard at a time.
-
-    Return the rows of each file, and the nodes of each level from the total down.
-    """
-    level, levels = shards.top.level, shards.below
-    rows: dict[str, int] = {}
-
-    def write(name: str, tables: Sequence[pa.Table], group: int | None = None) -> None:
-        with pq.ParquetWriter(folder / name, tables[0].schema, compression="zstd", store_schema=False) as writer:
-            for table in tables:
-                writer.write_table(table, row_group_size=group)
-        rows[name] = sum(table.num_rows for table in tables)
-
-    kinds = [COUNT_PARTS, *([EVIDENCE_PARTS] if shards.is_measured else []), *([NODE_PARTS] if nodes else [])]
-    for kind in kinds:
-        (folder / kind).mkdir()
-    write(TOP, [top_table(shards, confidence)])
-    index, below = [], np.zeros(len(levels), np.int64)
-    for number, shard in enumerate(shards):
-        below += [shard.tree.size(at) for at in levels]
-        write(part_name(COUNT_PARTS, number), [shard.table(levels[-1], confidence)], shards.group)
-        if shards.is_measured:
-            write(part_name(EVIDENCE_PARTS, number), [evidence_rows(shard, level)])
-        if nodes:
-            write(part_name(NODE_PARTS, number), [shard.table(at, confidence, numbered=True) for at in levels])
-        index.append(index_rows(shard, number, shards.group, level))
-        progress((number + 1) / len(shards))
-    write(INDEX, [pa.concat_tables(index)])
-    return rows, [len(shards.top.at(at)) for at in range(level + 1)] + below.tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,19 +184,13 @@ class StoredShards(Shards):
     def checked(self, number: int, table: pa.Table) -> Leaves:
         """Return leaves of a table; refuse rows that are no leaves."""
         name = part_name(COUNT_PARTS, number)
-        codes = zip(self._codebooks, self.spine.attributes, strict=True)
-        nodes = np.array([_encoded(book, table[own].combine_chunks()) for book, own in codes], np.int32)
-        count = table["count"].to_numpy()
-        if count.dtype != np.int64 or table["count"].null_count or (len(count) and count.min() <= 0):
-            raise ReleaseError(f"{self.folder}: {name} must hold whole numbers above zero")
-        if (nodes < 0).any():
-            raise ReleaseError(f"{self.folder}: {name} has a code that is not in its hierarchy")
-        return nodes, count
+        return leaves_in(table, self.spine, f"{self.folder}: {name}", self._finders)
 
     @cached_property
-    def _codebooks(self) -> list[Codebook]:
-        made = {tree.digest: Codebook(tree.codes[-1]) for tree in self.spine.trees}
-        return [made[tree.digest] for tree in self.spine.trees]
+    def _finders(self) -> list[Callable[[pa.Array], Ints]]:
+        """By attribute, what finds the leaves of codes."""
+        books = {tree.digest: Codebook(tree.codes[-1]) for tree in self.spine.trees}
+        return [partial(_encoded, books[tree.digest]) for tree in self.spine.trees]
 
     def _table(self, number: int, groups: Sequence[int]) -> pa.Table:
         """Read groups of rows of a part."""
@@ -284,6 +259,20 @@ class StoredShards(Shards):
         )
 
 
+def leaves_in(
+    table: pa.Table, spine: Spine, where: str, find: Sequence[Callable[[pa.Array], NDArray[np.integer]]]
+) -> Leaves:
+    """Return the leaves of a table, found by the codes of each attribute; refuse rows that are no leaves."""
+    codes = zip(find, spine.attributes, strict=True)
+    nodes = np.array([found(table[name].combine_chunks()) for found, name in codes], np.int32)
+    count = table["count"].to_numpy()
+    if count.dtype != np.int64 or table["count"].null_count or (len(count) and count.min() <= 0):
+        raise ReleaseError(f"{where} must hold whole numbers above zero")
+    if (nodes < 0).any():
+        raise ReleaseError(f"{where} has a code that is not in its hierarchy")
+    return nodes, count
+
+
 def read_groups(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
     """Read some groups of rows of a file."""
     return file.read_row_groups(list(groups), columns=list(columns))
@@ -322,7 +311,8 @@ def read_shards(
         if len(parts_listed(card, EVIDENCE_PARTS)) != number:
             raise ReleaseError(f"{folder}: there are not as many parts of {EVIDENCE_PARTS} as of {COUNT_PARTS}")
         evidence = read_evidence(folder, top.tree, top.level, laws)
-    return StoredShards(top, starts, evidence, facts, folder=folder, index=index, verify=verify)
+    known = None if evidence is None else KeptMeasurements(top.tree, evidence, facts=facts, down_to=top.level)
+    return StoredShards(top, starts, known, folder=folder, index=index, verify=verify)
 
 
 def _top(folder: Path, spine: Spine) -> Top:

@@ -1,35 +1,96 @@
-"""The tables of a release folder beside its counts: remainders, public numbers, facts, and names of codes."""
+"""The tables of a release folder beside its counts: how each is written and read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
+from treetop._util.files import open_regular, read_regular, refuse_irregular
 from treetop.counts.constraint_reader import fact_of
 from treetop.counts.counts import pack
-from treetop.domain.constraints import COUNTED, INVARIANT, PublicFacts, TableFact
+from treetop.domain.constraints import COUNTED, INVARIANT, PublicFacts
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.marginal import depths_named
+from treetop.domain.marginal import MARGIN, depths_named, margins_of
 from treetop.domain.spine import Spine
 from treetop.domain.spine_level import Ints
 from treetop.domain.table_cells import CellNumbering
 from treetop.errors import ReleaseError
-from treetop.measure.measure import Remainders
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders
+from treetop.noise import Law
+from treetop.noise.law import described_law
+from treetop.release.estimates.align import align
 from treetop.release.intervals.remainders import remainder_intervals
-from treetop.release.stored import read_schema, read_table, whole_numbers
-from treetop.release.tree import nodes_at, spans
+from treetop.release.margins import MarginTable, agreed_margins, bounds_of, codes_of
+from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.shards import Shards
+from treetop.release.tree import ReleasedTree, nodes_at, spans, whole_numbers
+from treetop.repair import REPAIRS
 
 if TYPE_CHECKING:
     from treetop.release.release import Release
 
-UNRESOLVED = "unresolved.parquet"
+COUNTS, NODES, PLAN, CARD, PAGE = "counts.parquet", "nodes.parquet", "plan.toml", "card.json", "card.html"
+HIERARCHIES = "hierarchies"
+"""The folder with one Parquet file a hierarchy, named by its SHA-256: its codes, as they were listed."""
+UNRESOLVED, MARGINS, PUBLIC, FACTS = "unresolved.parquet", "margins.parquet", "public.parquet", "facts.parquet"
+EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
+NAMES, PLACES = "names", "places"
+"""Folders with one Parquet file a hierarchy, named by its SHA-256: its names, and where its leaves are on a map."""
+
+# Only regular files are read, since a folder may come from anyone.
+
+LARGEST_TEXT = 1 << 28
+"""Most bytes of card.json, card.html and plan.toml."""
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of card.json, card.html or plan.toml."""
+    return read_regular(path, LARGEST_TEXT)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of card.json, card.html or plan.toml."""
+    return read_bytes(path).decode("utf-8")
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return a table, or some of its columns."""
+    refuse_irregular(path)
+    return pq.read_table(path, columns=None if columns is None else list(columns))
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Return the columns of a table."""
+    refuse_irregular(path)
+    return pq.read_schema(path)
+
+
+def parquet_file(path: Path, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
+    """Open a table."""
+    refuse_irregular(path)
+    return pq.ParquetFile(path, read_dictionary=list(read_dictionary))
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = sha256()
+    with open_regular(path) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+# unresolved.parquet: the counts left at coarser nodes.
 
 
 def unresolved_table(release: Release) -> pa.Table:
@@ -74,7 +135,7 @@ def read_unresolved(path: Path, spine: Spine) -> Remainders:
     return left
 
 
-PUBLIC = "public.parquet"
+# public.parquet: the public number of every leaf region.
 
 
 def public_table(spine: Spine, numbers: NDArray[np.int64]) -> pa.Table:
@@ -96,8 +157,6 @@ def read_public(path: Path, spine: Spine) -> NDArray[np.int64]:
 
 
 # facts.parquet: the public facts that were kept, cell by cell, so that every reader of the folder can verify them.
-
-FACTS = "facts.parquet"
 
 
 def facts_table(facts: PublicFacts) -> pa.Table:
@@ -130,8 +189,12 @@ def read_facts_table(path: Path, spine: Spine, told: Sequence[Mapping[str, Any]]
             part = of_fact.filter(pc.equal(of_fact.column("states"), kind))
             own[kind] = _cells(path, table, part, kind in (*COUNTED, INVARIANT))
             read += len(part)
-        facts.append(fact_of(table, tuple(about["states"]), own, unchecked=about.get("unchecked", False)))
-        _refuse_other(path, facts[-1], about)
+        fact = fact_of(table, tuple(about["states"]), own, unchecked=about.get("unchecked", False))
+        if fact.sha256 != about.get("sha256", ""):
+            raise ReleaseError(f"{path}: what is stated of {fact.name} is not what the card names by its SHA-256")
+        if INVARIANT in fact.kinds and len(fact.stated[INVARIANT][0]) != fact.table.number:
+            raise ReleaseError(f"{path} does not have all cells of {fact.name}")
+        facts.append(fact)
     if read != len(rows):
         raise ReleaseError(f"{path} has rows of tables that the plan states nothing of")
     found = PublicFacts(spine, tuple(facts))
@@ -158,23 +221,19 @@ def _cells(path: Path, table: CellNumbering, rows: pa.Table, counted: bool) -> t
     return cells, np.asarray(numbers)
 
 
-def _refuse_other(path: Path, fact: TableFact, about: Mapping[str, Any]) -> None:
-    if fact.sha256 != about.get("sha256", ""):
-        raise ReleaseError(f"{path}: what is stated of {fact.name} is not what the card names by its SHA-256")
-    if INVARIANT in fact.kinds and len(fact.stated[INVARIANT][0]) != fact.table.number:
-        raise ReleaseError(f"{path} does not have all cells of {fact.name}")
-
-
 # names/: the names of a hierarchy's codes. Public, as the hierarchies are; counts do not depend on them.
-
-NAMES, PLACES = "names", "places"
-"""Folders with one Parquet file a hierarchy, named by its SHA-256: its names, and where its leaves are on a map."""
 
 
 def names_table(tree: Hierarchy, places: pa.Table | None) -> pa.Table | None:
     """Return one row per code that has a name; None if no code has one, or if `places` has all names."""
-    if not tree.names or (places is not None and list(tree.names) == [tree.levels[-1]] and _has_all(tree, places)):
+    if not tree.names:
         return None
+    if places is not None and list(tree.names) == [tree.levels[-1]]:
+        row = pc.index_in(tree.codes[-1], value_set=places["code"].combine_chunks())
+        names = tree.names[tree.levels[-1]]
+        same = pc.or_kleene(pc.equal(places["name"].combine_chunks().take(row), names), pc.is_null(names))
+        if pc.all(same, skip_nulls=False).as_py():
+            return None
     parts = []
     for depth, level in enumerate(tree.levels):
         if level in tree.names:
@@ -185,39 +244,189 @@ def names_table(tree: Hierarchy, places: pa.Table | None) -> pa.Table | None:
     return table if len(table) else None
 
 
-def _has_all(tree: Hierarchy, places: pa.Table) -> bool:
-    row = pc.index_in(tree.codes[-1], value_set=places["code"].combine_chunks())
-    named = pc.equal(places["name"].combine_chunks().take(row), tree.names[tree.levels[-1]])
-    return bool(pc.all(pc.or_kleene(named, pc.is_null(tree.names[tree.levels[-1]])), skip_nulls=False).as_py())
-
-
 def with_saved_names(tree: Hierarchy, digest: str, folder: Path, card: dict[str, Any]) -> Hierarchy:
     """Return a tree with the names in its folder, of all levels or of its leaves, as the card lists."""
     listed = {file["path"] for file in card.get("files", ())}
+    given = {}
     if (name := f"{NAMES}/{digest}.parquet") in listed:
-        return _with_names(tree, folder / name)
+        rows = read_table(folder / name, columns=["level", "code", "name"])
+        for level in pc.unique(rows["level"]).to_pylist():
+            if level not in tree.levels:
+                raise ReleaseError(f"{folder / name} has names of {level!r}, which is no level of its hierarchy")
+            codes, names = _codes_and_names(rows.filter(pc.equal(rows["level"], level)))
+            if pc.any(pc.invert(pc.is_in(codes, value_set=tree.codes[tree.depth(level)]))).as_py():
+                raise ReleaseError(f"{folder / name} names a code that is not in its hierarchy")
+            given[level] = codes, names
+        return tree.with_names(given)
     if (name := f"{PLACES}/{digest}.parquet") in listed and "name" in read_schema(folder / name).names:
-        table = read_table(folder / name, columns=["code", "name"])
-        given = tuple(table[column].combine_chunks().cast(pa.string()) for column in ("code", "name"))
-        return tree.with_names({tree.levels[-1]: _called_otherwise(*given)})
+        codes, names = _codes_and_names(read_table(folder / name, columns=["code", "name"]))
+        other = pc.not_equal(codes, names)  # a place without a name is called by its code
+        return tree.with_names({tree.levels[-1]: (codes.filter(other), names.filter(other))})
     return tree
 
 
-def _called_otherwise(codes: pa.Array, names: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the names that differ from the code; a place without a name is called by its code."""
-    other = pc.not_equal(codes, names)
-    return codes.filter(other), names.filter(other)
+def _codes_and_names(rows: pa.Table) -> list[pa.Array]:
+    return [rows[column].combine_chunks().cast(pa.string()) for column in ("code", "name")]
 
 
-def _with_names(tree: Hierarchy, path: Path) -> Hierarchy:
-    rows = read_table(path, columns=["level", "code", "name"])
-    given = {}
-    for level in pc.unique(rows["level"]).to_pylist():
-        if level not in tree.levels:
-            raise ReleaseError(f"{path} has names of {level!r}, which is no level of its hierarchy")
-        own = rows.filter(pc.equal(rows["level"], level))
-        codes, names = (own[column].combine_chunks().cast(pa.string()) for column in ("code", "name"))
-        if pc.any(pc.invert(pc.is_in(codes, value_set=tree.codes[tree.depth(level)]))).as_py():
-            raise ReleaseError(f"{path} names a code that is not in its hierarchy")
-        given[level] = (codes, names)
-    return tree.with_names(given)
+# margins.parquet: the tables that were measured beside the spine.
+
+
+def margins_table(tables: Sequence[MarginTable], spine: Spine, confidence: float | None) -> pa.Table:
+    """Return one row per cell: the margin, its codes (null if summed over), the count and the measurement.
+
+    The names of the columns are those of other tables, which no attribute can have.
+    """
+    names = list(spine.attributes)
+    numbers = ["count", "value"] + ([] if confidence is None else ["lower", "upper"])
+    schema = pa.schema([(name, pa.string()) for name in ("level", *names)] + [(name, pa.int64()) for name in numbers])
+    parts = [schema.empty_table()]
+    for one in tables:
+        columns = {"level": pa.array(np.full(len(one.count), one.margin.name))}
+        columns |= codes_of(spine, one.margin, np.arange(len(one.count)))
+        columns |= {"count": pa.array(one.count), "value": pa.array(one.measured)}
+        if confidence is not None:
+            columns |= dict(zip(("lower", "upper"), map(pa.array, one.intervals(confidence)), strict=True))
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts, promote_options="permissive").cast(schema).combine_chunks()
+
+
+def read_margins(path: Path, card: dict[str, Any], spine: Spine, facts: PublicFacts | None) -> tuple[MarginTable, ...]:
+    """Read the table of `margins_table`, of the margins that a card's plan measures, if any."""
+    parts = card["plan"].get("margins", ())
+    told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in parts]
+    if not told:
+        return ()
+    margins = margins_of(spine, [name for name, _ in told])
+    table = read_table(path)
+    sizes = [margin.nodes for margin in margins]
+    if len(margins) != len(told) or table.num_rows != sum(sizes):
+        raise ReleaseError(f"{path} does not have one row for every cell of the plan's margins")
+    nothing = [np.zeros(size, np.int64) for size in sizes]
+    blank = [
+        MarginTable(margin, law, zero, zero) for margin, (_, law), zero in zip(margins, told, nothing, strict=True)
+    ]
+    expected = margins_table(blank, spine, None)
+    codes = ["level", *spine.attributes]
+    if not table.select(codes).equals(expected.select(codes)):
+        raise ReleaseError(f"{path}: the cells are not those of the plan's margins, in the order of the hierarchies")
+    count, measured = (whole_numbers(table, name) for name in ("count", "value"))
+    if len(count) and count.min() < 0:
+        raise ReleaseError(f"{path} has a count below zero")
+    bounds = np.cumsum(sizes)[:-1]
+    exact = agreed_margins(spine, margins, facts)
+    every = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), exact, strict=True)
+    return tuple(
+        MarginTable(margin, law, own, seen, agrees, bounds_of(spine, margin, facts))
+        for margin, (_, law), own, seen, agrees in every
+    )
+
+
+# evidence.parquet: a few bytes for every released node; measurements.parquet: all measurements of coarse levels.
+
+
+def evidence_tables(shards: Shards) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the measurements of the levels in memory, as two files; the second alone for cells."""
+    if shards.evidence is not None:
+        yield EVIDENCE, evidence_table(shards.evidence)
+    if shards.known is not None:
+        yield MEASUREMENTS, shards.measurements.table()
+
+
+def evidence_table(evidence: Evidence, above: int = -1) -> pa.Table:
+    """Return one row per released node below a level (from the total down if −1), in spine order, level by level.
+
+    `measured` is its own measurement, null if it has none; `highest` the highest measurement of a child that was not
+    released, null if there is no such child.
+    """
+    levels = evidence.levels
+    own = [np.array([NOTHING if evidence.total is None else evidence.total][: len(levels[0].highest)], np.int64)]
+    own = [*own, *(level.measured for level in levels)][above + 1 :]
+    below = [*(level.highest for level in levels), np.full(len(levels[-1].measured), NOTHING)][above + 1 :]
+    measured, highest = np.concatenate(own), np.concatenate(below)
+    index = np.arange(above + 1, above + 1 + len(own), dtype=np.int32)
+    return pa.table(
+        {
+            "level": pa.array(np.repeat(index, [len(level) for level in own])),
+            "measured": pa.array(measured, mask=measured == NOTHING),
+            "highest": pa.array(highest, mask=highest == NOTHING),
+        }
+    )
+
+
+def with_evidence(release: Release, folder: Path) -> Release:
+    """Read the kept measurements: those under released nodes, or all if there are more."""
+    laws = laws_of(release.card)
+    if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
+        cells = Measurements.from_table(read_table(folder / MEASUREMENTS), release.spine, laws)
+        return replace(release, all_measured=cells)
+    if not (folder / EVIDENCE).is_file():
+        return release
+    tree, levels = release.tree, release.spine.levels
+    if not made_from_all(release.card):
+        return replace(release, evidence=read_evidence(folder, tree, len(levels), laws))
+    measured, highest, found = _read(folder, tree, len(levels), laws)
+    # A level at which no retained node has several children has no rows, and nothing of it is missing.
+    none = LevelMeasurements(np.empty((len(tree.nodes), 0), np.int32), np.empty(0, np.int64))
+    pairs = zip(found.levels, levels, strict=True)
+    kept = (none if seen is None and not _measured_children(tree, level.index) else seen for seen, level in pairs)
+    found = replace(found, levels=tuple(kept))
+    aligned = align(tree, found)
+    for own, beside, level in zip(measured[1:], highest, aligned.levels, strict=False):
+        if not (np.array_equal(own, level.measured) and np.array_equal(beside, level.highest)):
+            raise ReleaseError(f"{folder}: {EVIDENCE} is not what {MEASUREMENTS} gives for the released nodes")
+    return replace(release, evidence=aligned, all_measured=found)
+
+
+def read_evidence(folder: Path, tree: ReleasedTree, level: int, laws: tuple[Law | None, ...]) -> Evidence:
+    """Read the measurements of the nodes down to a level and, above the leaves, of the children of the last."""
+    measured, highest, found = _read(folder, tree, level, laws)
+    levels = []
+    own = [*measured[1:], np.empty(0, np.int64)]
+    for refined, seen, mine, beside in zip(tree.spine.levels, found.levels, own, highest, strict=False):
+        if seen is not None and len(seen) != _measured_children(tree, refined.index):
+            raise ReleaseError(f"{folder}: {MEASUREMENTS} is not about the released nodes")
+        levels.append(LevelEvidence(mine, beside, np.empty(0, np.int64) if seen is None else seen.value))
+    if any(seen is not None and len(seen) for seen in found.levels[len(levels) :]):
+        raise ReleaseError(f"{folder}: {MEASUREMENTS} has levels below those in {EVIDENCE}")
+    return Evidence(found.total, tuple(levels), laws)
+
+
+def _read(
+    folder: Path, tree: ReleasedTree, level: int, laws: tuple[Law | None, ...]
+) -> tuple[list[Ints], list[Ints], Measurements]:
+    """Return the nodes' own measurements and their highest dropped children, by level, and all measurements."""
+    table = read_table(folder / EVIDENCE)
+    measured, highest = split_evidence(table, range(level + 1), tree, f"{folder}: {EVIDENCE}")
+    found = Measurements.from_table(read_table(folder / MEASUREMENTS), tree.spine, laws)
+    if (found.total is None) != (laws[0] is None):
+        raise ReleaseError(f"{folder}: {MEASUREMENTS} has a total, or lacks one, against the plan")
+    return measured, highest, found
+
+
+def split_evidence(table: pa.Table, levels: range, tree: ReleasedTree, name: str) -> tuple[list[Ints], list[Ints]]:
+    """Return both columns of an evidence table by level; refuse one without a row for every released node."""
+    sizes = [tree.size(index) for index in levels]
+    if not np.array_equal(whole_numbers(table, "level"), np.repeat(levels, sizes)):
+        raise ReleaseError(f"{name} does not have one row for every released node")
+    ends = (np.asarray(table[end].fill_null(NOTHING).to_numpy(), np.int64) for end in ("measured", "highest"))
+    measured, highest = (np.split(values, np.cumsum(sizes)[:-1]) for values in ends)
+    return measured, highest
+
+
+def made_from_all(card: dict[str, Any]) -> bool:
+    """Whether the counts were estimated from all measurements, so that the released nodes need not be the measured."""
+    repair = card["plan"].get("repair")
+    return repair in REPAIRS and REPAIRS[repair].again
+
+
+def laws_of(card: dict[str, Any]) -> tuple[Law | None, ...]:
+    """Return the noise of the total and of every level, as the plan of a card states it."""
+    told = card["plan"]["levels"]
+    return tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
+
+
+def _measured_children(tree: ReleasedTree, index: int) -> int:
+    """Return how many children were measured of the released nodes above a level."""
+    fanout = tree.fanout(index)
+    return int(fanout[fanout > 1].sum())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,30 +23,27 @@ from treetop.card.run_info import RunInfo
 from treetop.card.schema import validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
-from treetop.release.folder.evidence import evidence_tables
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
-from treetop.release.folder.read import (
-    CARD,
-    COUNTS,
-    HIERARCHIES,
-    NODES,
-    PAGE,
-    PLAN,
-    file_sha256,
-)
-from treetop.release.folder.shards import write_shards
+from treetop.release.folder.shards import COUNT_PARTS, INDEX, TOP, index_rows, shard_files, top_table
 from treetop.release.folder.tables import (
+    CARD,
     FACTS,
+    HIERARCHIES,
+    MARGINS,
     NAMES,
+    PAGE,
     PLACES,
+    PLAN,
     PUBLIC,
     UNRESOLVED,
+    evidence_tables,
     facts_table,
+    file_sha256,
+    margins_table,
     names_table,
     public_table,
     unresolved_table,
 )
-from treetop.release.margins import MARGINS, MarginTable, margins_table
 from treetop.release.shards import Shards, cut
 
 if TYPE_CHECKING:
@@ -122,14 +120,12 @@ def sizes(release: Release, nodes: Sequence[int] | None = None) -> dict[str, Any
     if release.left is not None:
         size["unresolved"] = {"total": release.unresolved_total, "nodes": len(release.left)}
     if nearly := [table for table in release.margins if not table.exact]:
-        size["margins"] = [_left_over(table) for table in nearly]
+        # How far margins that cross others differ from their measurements.
+        size["margins"] = []
+        for table in nearly:
+            off = np.abs(table.left_over)
+            size["margins"].append({"name": table.margin.part, "mean": float(off.mean()), "largest": int(off.max())})
     return size
-
-
-def _left_over(table: MarginTable) -> dict[str, Any]:
-    """Return how far a margin that crosses another differs from its measurements."""
-    off = np.abs(table.left_over)
-    return {"name": table.margin.part, "mean": float(off.mean()), "largest": int(off.max())}
 
 
 def _write(
@@ -140,24 +136,47 @@ def _write(
     places: Mapping[str, pa.Table],
     progress: Progress,
 ) -> str:
-    tables = _write_tables(folder, _all_tables(release, shards, places))
-    rows: dict[str, int | None] = {name: size for name, size in tables.items() if "/" not in name}
-    level_sizes = None
-    if shards.below:
-        written, level_sizes = write_shards(
-            shards, folder, release.confidence, nodes, lambda done: progress("writing", 0.95 * done)
-        )
-        rows |= written
-    else:
-        progress("writing", 0.3)
-        if nodes:
-            rows[NODES] = _write_nodes(shards, folder / NODES, release.confidence, progress)
-    rows |= {name: size for name, size in tables.items() if "/" in name}
-    rows[PLAN] = None
-    card = {**release.card, "released": sizes(release, level_sizes)}
-    plan_toml = bind(release.plan_toml or _plan_toml(release), card)
-    (folder / PLAN).write_text(plan_toml, encoding="utf-8", newline="\n")
-    card["files"] = [_about_file(folder, name, count) for name, count in sorted(rows.items())]
+    rows: dict[str, int | None] = {PLAN: None}
+    tree, levels = shards.top.tree, len(release.spine.levels) + 1
+    level_sizes = np.array([tree.size(level) if level <= shards.top.level else 0 for level in range(levels)])
+
+    def write(one: tuple[str, Iterable[pa.Table], int | None]) -> None:
+        name, tables, group = one
+        (folder / name).parent.mkdir(exist_ok=True)
+        every, number = iter(tables), 0
+        first = next(every)
+        # Plain string columns for every reader; stored as dictionaries all the same.
+        with pq.ParquetWriter(folder / name, first.schema, compression="zstd", store_schema=False) as writer:
+            for table in chain([first], every):
+                writer.write_table(table, row_group_size=group)
+                number += table.num_rows
+        rows[name] = number
+
+    def of_shards() -> Iterator[tuple[str, Iterable[pa.Table], int | None]]:
+        index = []
+        for number, shard in enumerate(shards):
+            for name, tables in shard_files(shards, number, shard, release.confidence, nodes):
+                yield name, tables, shards.group if name.startswith(COUNT_PARTS) else None
+            if shards.below:
+                level_sizes[shards.below.start :] += [shard.tree.size(level) for level in shards.below]
+                index.append(index_rows(shard, number, shards.group or 1, shards.top.level))
+            progress("writing", 0.95 * (number + 1) / len(shards))
+        if shards.below:
+            yield TOP, [top_table(shards, release.confidence)], None
+            yield INDEX, [pa.concat_tables(index)], None
+
+    behind(write, ((name, [table], None) for name, table in _tables(release, shards, places)))
+    for one in of_shards():  # one at a time, so that no more than a shard is in memory
+        write(one)
+    card = {**release.card, "released": sizes(release, level_sizes.tolist())}
+    plan_toml = release.plan_toml or describe_plan(
+        rebuild_plan(release.card, release.spine, release.facts), RunInfo.of_card(release.card)
+    )
+    (folder / PLAN).write_text(bind(plan_toml, card), encoding="utf-8", newline="\n")
+    card["files"] = [
+        {"path": name, "rows": count, "bytes": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
+        for name, count in sorted(rows.items())
+    ]
     validate(card)
     text = (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     digest = sha256(text).hexdigest()
@@ -167,18 +186,20 @@ def _write(
     return digest
 
 
-def _all_tables(release: Release, shards: Shards, places: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the tables of a release, and then, in folders of their own, the public ones that it refers to."""
+def _tables(release: Release, shards: Shards, places: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the tables of a release except its shards, and then the public ones that it refers to."""
     yield from stored_tables(release, shards)
-    for kind, public in ((NAMES, _names(release, places)), (PLACES, places)):
-        yield from ((f"{kind}/{digest}.parquet", table) for digest, table in public.items())
+    named: set[str] = set()  # of two hierarchies with the same codes, the first that has names
+    for tree in release.spine.trees:
+        if tree.digest not in named and (table := names_table(tree, places.get(tree.digest))) is not None:
+            named.add(tree.digest)
+            yield f"{NAMES}/{tree.digest}.parquet", table
+    yield from ((f"{PLACES}/{digest}.parquet", table) for digest, table in places.items())
     template()  # compiled while the last tables are written
 
 
 def stored_tables(release: Release, shards: Shards) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the tables of a release, except leaves in several shards, and then its hierarchies."""
-    if not shards.below:
-        yield COUNTS, shards.table(shards.top.level, release.confidence)
+    """Yield the tables of a release, except its shards, and then its hierarchies."""
     if release.left is not None:
         yield UNRESOLVED, unresolved_table(release)
     yield from evidence_tables(shards)
@@ -190,46 +211,3 @@ def stored_tables(release: Release, shards: Shards) -> Iterator[tuple[str, pa.Ta
         yield PUBLIC, public_table(release.spine, release.public)
     trees = {tree.digest: tree for tree in release.spine.trees}
     yield from ((f"{HIERARCHIES}/{digest}.parquet", tree.to_table()) for digest, tree in trees.items())
-
-
-def _names(release: Release, places: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """Return the names of codes, by the digest of their hierarchy; of two that share it, the first that has any."""
-    found: dict[str, pa.Table] = {}
-    for tree in release.spine.trees:
-        if tree.digest not in found and (table := names_table(tree, places.get(tree.digest))) is not None:
-            found[tree.digest] = table
-    return found
-
-
-def _write_tables(folder: Path, tables: Iterable[tuple[str, pa.Table]]) -> dict[str, int]:
-    """Write Parquet files, each while the next table is made; return how many rows each has."""
-
-    def write(one: tuple[str, pa.Table]) -> tuple[str, int]:
-        name, table = one
-        (folder / name).parent.mkdir(exist_ok=True)
-        # Plain string columns for every reader; stored as dictionaries all the same.
-        pq.write_table(table, folder / name, compression="zstd", store_schema=False)
-        return name, table.num_rows
-
-    return dict(behind(write, tables))
-
-
-def _write_nodes(shards: Shards, path: Path, confidence: float | None, progress: Progress) -> int:
-    rows, levels = 0, shards.top.level + 1
-    (total,) = shards.tables(0, confidence, numbered=True)
-    with pq.ParquetWriter(path, total.schema, compression="zstd", store_schema=False) as writer:
-        for index in range(levels):
-            (table,) = shards.tables(index, confidence, numbered=True)
-            writer.write_table(table)
-            rows += table.num_rows
-            progress("writing", 0.3 + 0.6 * (index + 1) / levels)
-    return rows
-
-
-def _plan_toml(release: Release) -> str:
-    return describe_plan(rebuild_plan(release.card, release.spine, release.facts), RunInfo.of_card(release.card))
-
-
-def _about_file(folder: Path, name: str, rows: int | None) -> dict[str, Any]:
-    path = folder / name
-    return {"path": name, "rows": rows, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
