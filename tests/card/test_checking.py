@@ -179,8 +179,8 @@ TABLES: list[tuple[str, Callable[[pa.Table], pa.Table], str]] = [
         "whole numbers above zero",
     ),
     ("nodes.parquet", lambda table: change_count(table, 1, 2), "nodes.parquet, row 3: {'level': 1,"),
-    ("nodes.parquet", lambda table: table.slice(0, table.num_rows - 1), ": nothing stands where the leaves give {'level': 2,"),
-    ("nodes.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)]), "stands where the leaves give nothing"),
+    ("nodes.parquet", lambda table: table.slice(0, table.num_rows - 1), ": nothing stands where the leaves give {"),
+    ("nodes.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)]), "where the leaves give nothing"),
     ("nodes.parquet", lambda table: table.drop_columns("level"), "nodes.parquet has the columns"),
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop.errors import Refusal, ReleaseError
-from treetop.exporting.any_table import as_they_are, leaves_of, shards_at
+from treetop.exporting.any_table import are_leaves, as_they_are, leaves_of
 from treetop.exporting.formats import Content, Format, Progress, Request
 from treetop.exporting.levels import ENDS, Depths, counts_at, trees_of
 from treetop.exporting.places import Places
@@ -54,8 +54,8 @@ class _Located:
 
 def _plain(request: Request, count: str = "count") -> Content:
     release = request.release
-    if (shards := shards_at(release, request.depths)) is not None and len(release.spine.trees) == len(ENDS):
-        return Content([as_they_are("flows.csv", release, shards, [*ENDS, "count"], [*ENDS, count])])
+    if are_leaves(release, request.depths) and len(release.spine.trees) == len(ENDS):
+        return Content([as_they_are("flows.csv", release, [*ENDS, "count"], [*ENDS, count])])
     flows = counts_at(request.release, request.depths, ENDS).rename_columns([*ENDS, count])
     return Content([Sheet.of("flows.csv", flows, count)])
 

@@ -207,8 +207,9 @@ class Shards:
             parents.append(top.tree.parents(index)[there[index]] - there[index - 1].start)
         nodes = [LevelNodes(one.nodes[:, own], one.count[own]) for one, own in zip(above, there, strict=True)]
         tree = ShardTree(self.spine, *leaves, above=tuple(nodes), above_parents=tuple(parents))
-        if (known := self.evidence) is None:
+        if not isinstance(self.known, KeptMeasurements):
             return Shard(tree, rows, None)
+        known = self.known.evidence
         # The evidence of nodes of the top, and of those below them.
         levels = []
         for index, (over, here) in enumerate(pairwise(there), start=1):
@@ -220,7 +221,7 @@ class Shards:
             levels.append(LevelEvidence(measured, highest, slots))
             highest, slots = below, slots[:0]
         evidence = Evidence(known.total, tuple(levels), known.laws)
-        return Shard(tree, rows, KeptMeasurements(tree, evidence, facts=self.measured.facts))
+        return Shard(tree, rows, KeptMeasurements(tree, evidence, facts=self.known.facts))
 
     def _slots(self, index: int, above: slice) -> slice:
         """Return which measurements of a level are those of the children of some nodes of the level above."""
@@ -332,13 +333,17 @@ class Shards:
             there = inside(nodes, ranges)
             yield (nodes, count) if there.all() else (nodes[:, there], count[there])
 
+    def nodes(self, index: int, confidence: float | None) -> Iterator[tuple[LevelNodes, LevelIntervals | None]]:
+        """Yield the nodes of a level and their bounds: at once for a level of the top, else shard by shard."""
+        if index in self.below:
+            yield from ((shard.tree.at(index), shard.intervals(index, confidence)) for shard in self)
+        else:
+            yield self.top.at(index), None if confidence is None else self.measured.intervals(confidence)[index]
+
     def tables(self, index: int, confidence: float | None, *, numbered: bool = False) -> Iterator[pa.Table]:
         """Yield the nodes of a level as tables: one for a level of the top, else one for each shard."""
-        if index in self.below:
-            yield from (shard.table(index, confidence, numbered=numbered) for shard in self)
-            return
-        bounds = None if confidence is None else self.measured.intervals(confidence)[index]
-        yield level_rows(self.spine, index, self.top.at(index), bounds, numbered=numbered)
+        for nodes, bounds in self.nodes(index, confidence):
+            yield level_rows(self.spine, index, nodes, bounds, numbered=numbered)
 
     def table(self, index: int, confidence: float | None) -> pa.Table:
         """Return the nodes of a level as one table; refuse it if memory has no room."""
