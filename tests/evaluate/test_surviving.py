@@ -13,8 +13,8 @@ import treetop as tt
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 from treetop.release import surviving as module
+from treetop.release.measured import RATE, surviving
 from treetop.release.run import run_plan
-from treetop.release.surviving import RATE, surviving
 
 TOWNS = [f"{a}{b:02d}" for a in range(5) for b in range(12)]
 TREE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1])

@@ -11,7 +11,7 @@ from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
 from treetop.ledger.budget import Budget, Spending
-from treetop.noise import LAWS, DiscreteGaussian, Law
+from treetop.noise import LAWS, DiscreteGaussian
 from treetop.noise.law import described_law
 from treetop.privacy import TOTAL, Loss, Unit, epsilon_from_rho, rho_from_epsilon
 from treetop.privacy.accountant import cells_moved, cost, exact_delta
@@ -56,8 +56,13 @@ def loss(card: dict[str, Any]) -> Iterator[str]:
             if level["name"] == TOTAL and not told and "facts" not in card["plan"]:
                 yield "levels.total is not measured, but neighbours may differ in their total"
             continue
-        yield from _sensitivity(unit, level)
-        spent = cost(unit, level["name"], _law(level["noise"]))
+        change, noise = unit.sensitivity(level["name"]), level["noise"]
+        expected = {"l1": change.l1, "l2_squared": change.l2_squared}
+        if level["sensitivity"] != expected:
+            yield f"levels.{level['name']}.sensitivity is {level['sensitivity']}, but a unit can move it by {expected}"
+        parameter = LAWS[noise["law"]].parameter
+        law = described_law({"law": noise["law"], parameter: noise[parameter]["exact"]})
+        spent = cost(unit, level["name"], law)
         total += spent
         if spent != Fraction(level["cost"]["exact"]):
             stated = level["cost"]["exact"]
@@ -191,15 +196,3 @@ def _entries(told: dict[str, Any]) -> Iterator[str]:
     for entry in told["earlier"]:
         if (entry["state"] == "complete") != (entry["card_sha256"] is not None):
             yield f"composition.earlier: entry {entry['number']} is {entry['state']}, which does not fit its card"
-
-
-def _law(noise: dict[str, Any]) -> Law:
-    parameter = LAWS[noise["law"]].parameter
-    return described_law({"law": noise["law"], parameter: noise[parameter]["exact"]})
-
-
-def _sensitivity(unit: Unit, level: dict[str, Any]) -> Iterator[str]:
-    change = unit.sensitivity(level["name"])
-    expected = {"l1": change.l1, "l2_squared": change.l2_squared}
-    if level["sensitivity"] != expected:
-        yield f"levels.{level['name']}.sensitivity is {level['sensitivity']}, but a unit can move it by {expected}"

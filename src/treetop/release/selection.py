@@ -106,7 +106,7 @@ class Queries:
     @cached_property
     def _own_count(self) -> int | None:
         """The count of the selection in a margin, remainders included; None if the leaves have all."""
-        if any(start >= stop for start, stop in self.ranges.values()):
+        if self.whole.left is None or any(start >= stop for start, stop in self.ranges.values()):
             return None
         boxes = Boxes.one(self.whole.spine, self.ranges)
         table = self._counted_apart(boxes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from treetop.errors import ReleaseError
 from treetop.measure.measure import Remainders
 
 Ints = NDArray[np.int64]
+Node = TypeVar("Node", bound=np.integer[Any])
 
 KEPT = 1 << 18
 """Levels with at most this many nodes are cached; a larger one takes as much memory as the leaves."""
@@ -73,30 +75,20 @@ class ReleasedTree:
     @property
     def total(self) -> int:
         """The sum of all counts, unresolved ones included."""
-        return int(self.count.sum()) + self.unresolved_total
-
-    @property
-    def unresolved_total(self) -> int:
-        """How much of the total is not resolved down to the leaves."""
-        return 0 if self.left is None else int(self.left.count.sum())
+        return int(self.count.sum()) + (0 if self.left is None else int(self.left.count.sum()))
 
     def at(self, index: int) -> LevelNodes:
         """Return the nodes above zero at a level of the spine, by its position; the total is 0."""
         if (kept := self._levels.get(index)) is not None:
             return kept
-        made = self._at(index)
+        entry, first = self._entries.down_to(index), np.flatnonzero(self.starts_at(index))
+        there = np.array([leaf[first] for leaf in entry.leaf], np.int64)
+        nodes = ancestors(self.spine, index, len(self.spine.levels), there)
+        made = LevelNodes(nodes, np.diff(entry.before[np.append(first, len(entry.count))]))
         if len(made) <= KEPT:
-            _freeze(made.nodes, made.count)
+            made.nodes.flags.writeable = made.count.flags.writeable = False  # they are shared
             self._levels[index] = made
         return made
-
-    def _at(self, index: int) -> LevelNodes:
-        entry, first = self._entries.down_to(index), np.flatnonzero(self.starts_at(index))
-        nodes = np.zeros((len(entry.leaf), len(first)), np.int64)
-        there = [leaf[first] for leaf in entry.leaf]
-        for attribute, column in coarser(self.spine, index, len(self.spine.levels), there).items():
-            nodes[attribute] = column
-        return LevelNodes(nodes, np.diff(entry.before[np.append(first, len(entry.count))]))
 
     def size(self, index: int) -> int:
         """Return how many nodes above zero a level has."""
@@ -106,18 +98,14 @@ class ReleasedTree:
         """Return, for every released node of a level below the root, the row of its parent."""
         if (kept := self._parents.get(index)) is not None:
             return kept
-        made = self._parents_of(index)
-        if len(made) <= KEPT:
-            _freeze(made)
-            self._parents[index] = made
-        return made
-
-    def _parents_of(self, index: int) -> Ints:
         level, above = self._entries.down_to(index - 1).level, np.cumsum(self.starts_at(index - 1)) - 1
         if level is not None:
             above = above[level >= index]
-        parents: Ints = above[self.starts_at(index)]
-        return parents
+        made: Ints = above[self.starts_at(index)]
+        if len(made) <= KEPT:
+            made.flags.writeable = False
+            self._parents[index] = made
+        return made
 
     def children(self, index: int, parent: Ints, nodes: NDArray[np.integer]) -> Ints:
         """Return which released nodes of a level below the root some children are; −1 if one is not released.
@@ -187,13 +175,7 @@ class ReleasedTree:
         return changes(node[None, level >= index])
 
 
-def _freeze(*kept: Ints) -> None:
-    """Make arrays read-only, since they are shared."""
-    for array in kept:
-        array.flags.writeable = False
-
-
-def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[Node]) -> NDArray[Node]:
     """Return nodes of one level as they are at a coarser one."""
     above = np.zeros_like(nodes)
     for attribute, column in coarser(spine, coarse, fine, nodes).items():
@@ -203,7 +185,9 @@ def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[np.int32]) ->
 
 def changes(nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return a mask of the columns at which a node begins: all leaves of one node are consecutive."""
-    return _starts(dict(enumerate(nodes)), nodes.shape[1])
+    starts = np.ones(nodes.shape[1], dtype=bool)
+    starts[1:] = (nodes[:, 1:] != nodes[:, :-1]).any(axis=0)
+    return starts
 
 
 def coarser(
@@ -233,15 +217,6 @@ def begin_levels(spine: Spine, leaf: NDArray[np.integer]) -> NDArray[np.int16]:
                 np.copyto(own, level.index, where=node[1:] != node[:-1])
     begins[:1] = 0
     return begins
-
-
-def _starts(columns: Mapping[int, NDArray[np.integer]], size: int) -> NDArray[np.bool_]:
-    """Return a mask of the rows at which one of the columns changes."""
-    starts = np.zeros(size, dtype=bool)
-    starts[:1] = True
-    for nodes in columns.values():
-        starts[1:] |= nodes[1:] != nodes[:-1]
-    return starts
 
 
 def spans(spine: Spine, left: Remainders) -> tuple[Ints, Ints]:

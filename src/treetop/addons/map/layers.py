@@ -21,8 +21,8 @@ from treetop.exporting.places import Places
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.margins import find
+from treetop.release.measured import RATE, surviving
 from treetop.release.selection import Selection
-from treetop.release.surviving import RATE, surviving
 
 FLOWS = 100_000
 """Most flows of one layer; the largest are kept."""

@@ -16,8 +16,8 @@ from treetop.domain.constraints import INVARIANT
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.sheet import is_exact
+from treetop.release.measured import RATE
 from treetop.release.selection import Selection
-from treetop.release.surviving import RATE
 
 if TYPE_CHECKING:
     from markupsafe import Markup

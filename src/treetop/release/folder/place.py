@@ -97,7 +97,11 @@ def _claim(folder: Path) -> tuple[Path, int | None]:
     """Make the one folder in which to write for a place, and lock it; refuse if another process has it."""
     beside = _beside(folder)
     while True:
-        new = _made(beside)
+        try:
+            beside.mkdir(mode=0o700)
+            new = True
+        except FileExistsError:
+            new = False
         try:
             lock = _lock(beside)
         except FileNotFoundError:  # it was swept before it was locked
@@ -115,7 +119,11 @@ def _claim(folder: Path) -> tuple[Path, int | None]:
         if not new and _owner(beside) not in (None, node()):
             raise _taken(folder, beside)
         try:
-            _clear(beside)
+            for left in beside.iterdir():
+                if left.is_dir() and not left.is_symlink():
+                    rmtree(left)
+                else:
+                    left.unlink()
             (beside / _OWNER).write_text(node(), encoding="utf-8")
         except BaseException:  # a full disk, for instance
             rmtree(beside, ignore_errors=True)
@@ -136,14 +144,6 @@ def _beside(folder: Path) -> Path:
     return folder.absolute().parent / f".{shown}{_DRAFT}{digest}"
 
 
-def _made(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        return False
-    return True
-
-
 def _sweep(parent: Path) -> None:
     """Remove the folders of killed processes of this machine; a living process holds a lock."""
     for left in parent.glob(f".*{_DRAFT}*"):
@@ -161,14 +161,6 @@ def _owner(beside: Path) -> str | None:
         return (beside / _OWNER).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def _clear(folder: Path) -> None:
-    for left in folder.iterdir():
-        if left.is_dir() and not left.is_symlink():
-            rmtree(left)
-        else:
-            left.unlink()
 
 
 def _taken(folder: Path, beside: Path) -> ReleaseError:
