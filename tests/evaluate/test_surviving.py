@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
-from treetop.release import surviving as module
+from treetop.release import measured as module
 from treetop.release.measured import RATE, surviving
 from treetop.release.run import run_plan
 

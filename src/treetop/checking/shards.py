@@ -32,6 +32,7 @@ from treetop.release.folder import (
     UNRESOLVED,
     StoredShards,
     index_rows,
+    leaves_file,
     parquet_file,
     part_name,
     shard_files,
@@ -41,7 +42,7 @@ from treetop.release.folder import (
 from treetop.release.margins import codes_of
 from treetop.release.release import Release
 from treetop.release.shards import Shard
-from treetop.release.tree import ReleasedTree, ancestors
+from treetop.release.tree import ReleasedTree, ancestors, changes
 
 Ints = NDArray[np.int64]
 
@@ -122,9 +123,8 @@ class ShardsCheck:
                 found[SUMS] += self._top_rows(number, shard)
                 index.append(index_rows(shard, number, shards.group, shards.top.level))
             nodes = (part_name(NODE_PARTS, number) if shards.below else NODES) in listed
-            (name, _), *others = shard_files(shards, number, shard, confidence, nodes)
-            of_counts += self._bounds(name, shard, table, confidence)
-            for name, tables in others:
+            of_counts += self._bounds(leaves_file(shards, number), shard, table, confidence)
+            for name, tables in shard_files(shards, number, shard, confidence, nodes):
                 if name.startswith(EVIDENCE_PARTS):
                     found[TABLES] += evidence_findings(shard.tree, shard.evidence, shards.below, name)
                 about = TABLES if name.startswith(EVIDENCE_PARTS) else SUMS
@@ -135,7 +135,7 @@ class ShardsCheck:
             sums = [so_far + margin.sums(shard.tree) for so_far, margin in zip(sums, release.margins, strict=True)]
             for fact in facts:
                 fact.add(shard.tree)
-            del shard, table, others  # one shard at a time in memory, and the one that is being read
+            del shard, table  # one shard at a time in memory, and the one that is being read
         if index:
             found[LEAVES] += compared(self.folder, INDEX, pa.concat_tables(index), "the leaves give")
             found[SUMS] += compared(self.folder, TOP, top_table(shards, confidence), "the leaves give")
@@ -161,7 +161,7 @@ class ShardsCheck:
     ) -> tuple[Shard, pa.Table]:
         """Read a shard; refuse one that is not in the order of the spine, or has other nodes than the top."""
         shards = self.release.shards
-        name = part_name(COUNT_PARTS, number) if shards.below else COUNTS
+        name = leaves_file(shards, number)
         bounds = [] if self.release.confidence is None else ["lower", "upper"]
         expected = [*shards.spine.attributes, "count", *bounds]
         with parquet_file(self.folder / name, list(shards.spine.attributes)) as file:
@@ -183,8 +183,8 @@ class ShardsCheck:
         if (disorder := first_disorder(pack(shards.spine, follows))) is not None:
             row, twice = disorder[0] + (2 if last is None else 1), disorder[1]
             raise ReleaseError(f"{name}, row {row}: the leaf {'stands twice' if twice else 'is out of order'}")
-        nodes = np.count_nonzero(ReleasedTree(shards.spine, leaf, count).starts_at(shards.top.level))
-        if nodes != shards.starts[number + 1] - shards.starts[number]:
+        nodes = ancestors(shards.spine, shards.top.level, len(shards.spine.levels), leaf)
+        if np.count_nonzero(changes(nodes)) != shards.starts[number + 1] - shards.starts[number]:
             raise ReleaseError(f"{name} does not have the nodes of {TOP} that {INDEX} says")
         return shards.made(number, (leaf, count)), table
 

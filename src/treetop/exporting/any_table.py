@@ -72,7 +72,7 @@ def rows_at(release: Selection, depths: Depths) -> pa.Table:
     index = next((level.index for level in spine.levels if spine.depths(level.index) == wanted), None)
     # The nodes of a level have intervals however many they are; cells of a table only if they are few.
     if index is not None and not release.conditions:
-        found = release.whole.shards.nodes(index, None)
+        found = release.whole.shards.level_nodes(index, None)
         if wanted == spine.finest or sum(len(nodes) for nodes, _ in found) > MOST_ROWS:
             rows = _LevelRows(release, index)
             return rows.table(rows.listed(np.concatenate(list(rows.of_shards()))))
@@ -104,7 +104,7 @@ class _LevelRows:
 
     def of_shards(self) -> Iterator[NDArray[np.void]]:
         """Yield the rows, some at a time."""
-        for found, bounds in self.release.whole.shards.nodes(self.index, self.release.confidence):
+        for found, bounds in self.release.whole.shards.level_nodes(self.index, self.release.confidence):
             rows = np.empty(len(found), self.kind)
             for field, nodes in zip(self.fields, found.nodes, strict=True):
                 rows[field] = nodes

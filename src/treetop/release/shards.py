@@ -225,18 +225,19 @@ class Shards:
 
     def _slots(self, index: int, above: slice) -> slice:
         """Return which measurements of a level are those of the children of some nodes of the level above."""
-        if index not in self._begin:
-            assert self.evidence is not None
-            fanout = self.spine.levels[index - 1].fanout(self.top.at(index - 1).nodes)
-            ends = np.concatenate([[0], np.cumsum(np.where(fanout == 1, 0, fanout))])
-            kept = len(self.evidence.levels[index - 1].slots) == ends[-1]
-            self._begin[index] = ends if kept else np.zeros(len(ends), np.int64)
-        return slice(int(self._begin[index][above.start]), int(self._begin[index][above.stop]))
+        begin = self._begin[index - 1]
+        return slice(int(begin[above.start]), int(begin[above.stop]))
 
     @cached_property
-    def _begin(self) -> dict[int, Ints]:
-        """By level, the first measurement of the children of each node of the level above."""
-        return {}
+    def _begin(self) -> list[Ints]:
+        """By level, the first measurement of the children of each node of the level above; 0 if they were not kept."""
+        assert self.evidence is not None
+        found = []
+        for level, seen in zip(self.spine.levels, self.evidence.levels, strict=False):
+            fanout = level.fanout(self.top.at(level.index - 1).nodes)
+            ends = np.concatenate([[0], np.cumsum(np.where(fanout == 1, 0, fanout))])
+            found.append(ends if len(seen.slots) == ends[-1] else np.zeros_like(ends))
+        return found
 
     @property
     def measured(self) -> KeptMeasurements | MeasuredCells:
@@ -333,7 +334,7 @@ class Shards:
             there = inside(nodes, ranges)
             yield (nodes, count) if there.all() else (nodes[:, there], count[there])
 
-    def nodes(self, index: int, confidence: float | None) -> Iterator[tuple[LevelNodes, LevelIntervals | None]]:
+    def level_nodes(self, index: int, confidence: float | None) -> Iterator[tuple[LevelNodes, LevelIntervals | None]]:
         """Yield the nodes of a level and their bounds: at once for a level of the top, else shard by shard."""
         if index in self.below:
             yield from ((shard.tree.at(index), shard.intervals(index, confidence)) for shard in self)
@@ -342,7 +343,7 @@ class Shards:
 
     def tables(self, index: int, confidence: float | None, *, numbered: bool = False) -> Iterator[pa.Table]:
         """Yield the nodes of a level as tables: one for a level of the top, else one for each shard."""
-        for nodes, bounds in self.nodes(index, confidence):
+        for nodes, bounds in self.level_nodes(index, confidence):
             yield level_rows(self.spine, index, nodes, bounds, numbered=numbered)
 
     def table(self, index: int, confidence: float | None) -> pa.Table:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from treetop.domain.spine import Spine, WrittenSpine
 from treetop.domain.spine_level import Level
 from treetop.errors import ReleaseError, TreetopError
 from treetop.privacy import TOTAL
-from treetop.release.folder.shards import FOLDERS, INDEX, TOP, StoredShards, leaves_in, read_shards
+from treetop.release.folder.shards import INDEX, TOP, leaves_in, read_shards
 from treetop.release.folder.tables import (
     CARD,
     COUNTS,
@@ -39,7 +38,6 @@ from treetop.release.folder.tables import (
     PUBLIC,
     UNRESOLVED,
     file_sha256,
-    laws_of,
     read_bytes,
     read_facts_table,
     read_margins,
@@ -100,7 +98,7 @@ def read_contents(folder: Path, kind: type[Release], *, verified: bool = False) 
         plan_toml = read_text(folder / PLAN) if (folder / PLAN).exists() else None
         margins = read_margins(folder / MARGINS, card, spine, facts)
         if in_parts(card):
-            shards = _read_shards(folder, card, spine, facts, verified)
+            shards = read_shards(folder, card, spine, facts, verified)
             nodes, count = later(lambda: shards.all_leaves[0]), later(lambda: shards.all_leaves[1])
             evidence = later(shards.all_evidence)
             return kind(spine, nodes, count, card, plan_toml, evidence, margins=margins, facts=facts, stored=shards)
@@ -120,27 +118,6 @@ def in_parts(card: dict[str, Any]) -> bool:
     return any(file["path"] == TOP for file in card["files"])
 
 
-def _read_shards(
-    folder: Path, card: dict[str, Any], spine: Spine, facts: PublicFacts | None, verified: bool
-) -> StoredShards:
-    """Read a folder in parts, but for the leaves; if `verified`, their files are compared with the card before use."""
-    stated = {file["path"]: file["sha256"] for file in card["files"]}
-    for name in stated:
-        if name.startswith(tuple(f"{kind}/" for kind in FOLDERS)) and not (folder / name).is_file():
-            raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {_more(folder)}")
-
-    @cache
-    def verify(name: str) -> None:
-        if verified and file_sha256(folder / name) != stated.get(name):
-            raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {_more(folder)}")
-
-    return read_shards(folder, card, spine, facts, laws_of(card), verify)
-
-
-def _more(folder: Path) -> str:
-    return f"`treetop check {folder}` says more"
-
-
 def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts | None, folder: Path) -> None:
     """Refuse a card with other levels than its spine: noise would be looked up for levels that have none."""
     stated = [(level["name"], level["noise"] is not None) for level in card["plan"]["levels"]]
@@ -155,7 +132,7 @@ def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts 
 
 def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     """Refuse files that are not those that the card names, and a card that is not the one that its page names."""
-    more = _more(folder)
+    more = f"`treetop check {folder}` says more"
     stated = {file["path"]: file["sha256"] for file in card["files"]}
     if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in read_bytes(folder / PAGE):
         raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,14 @@ from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Evidence, LevelEvidence
-from treetop.noise import Law
 from treetop.release.folder.tables import (
+    CARD,
     COUNTS,
     EVIDENCE,
     NODES,
     evidence_table,
+    file_sha256,
+    laws_of,
     parquet_file,
     read_evidence,
     read_table,
@@ -77,18 +79,21 @@ def top_table(shards: Shards, confidence: float | None) -> pa.Table:
     return pa.concat_tables(rows).combine_chunks()
 
 
+def leaves_file(shards: Shards, number: int) -> str:
+    """Return the name of the file with the leaves of a shard."""
+    return part_name(COUNT_PARTS, number) if shards.below else COUNTS
+
+
 def shard_files(
     shards: Shards, number: int, shard: Shard, confidence: float | None, nodes: bool
 ) -> Iterator[tuple[str, Iterable[pa.Table]]]:
-    """Yield the files of a shard: its leaves, with `nodes` its levels and, of several shards, its measurements."""
-    several, leaf = bool(shards.below), len(shards.spine.levels)
-    yield part_name(COUNT_PARTS, number) if several else COUNTS, [shard.table(leaf, confidence)]
-    if several and shards.known is not None:
+    """Yield the files of a shard beside its leaves: of several, its measurements; with `nodes`, its levels."""
+    if shards.below and shards.known is not None:
         yield part_name(EVIDENCE_PARTS, number), [evidence_table(shard.evidence, shards.top.level)]
     if nodes:
-        levels = shards.below if several else range(leaf + 1)
+        levels = shards.below or range(len(shards.spine.levels) + 1)
         tables = (shard.table(level, confidence, numbered=True) for level in levels)
-        yield part_name(NODE_PARTS, number) if several else NODES, tables
+        yield part_name(NODE_PARTS, number) if shards.below else NODES, tables
 
 
 def index_rows(shard: Shard, number: int, group: int, level: int) -> pa.Table:
@@ -177,9 +182,7 @@ class StoredShards(Shards):
 
     def leaves_of(self, number: int) -> Leaves:
         """Return the leaves of a part."""
-        groups = np.flatnonzero(self.index.part == number)
-        with self._reading(part_name(COUNT_PARTS, number)):
-            return self.checked(number, self._table(number, self.index.group[groups].tolist()))
+        return self._leaves(number, self.index.group[self.index.part == number].tolist())
 
     def checked(self, number: int, table: pa.Table) -> Leaves:
         """Return leaves of a table; refuse rows that are no leaves."""
@@ -192,29 +195,28 @@ class StoredShards(Shards):
         books = {tree.digest: Codebook(tree.codes[-1]) for tree in self.spine.trees}
         return [partial(_encoded, books[tree.digest]) for tree in self.spine.trees]
 
-    def _table(self, number: int, groups: Sequence[int]) -> pa.Table:
+    def _leaves(self, number: int, groups: Sequence[int]) -> Leaves:
         """Read groups of rows of a part."""
-        names = list(self.spine.attributes)
-        with self._file(part_name(COUNT_PARTS, number), names) as file:
-            return read_groups(file, groups, [*names, "count"])
+        name, names = part_name(COUNT_PARTS, number), list(self.spine.attributes)
+        with self._reading(name), parquet_file(self.folder / name, names) as file:
+            return self.checked(number, read_groups(file, groups, [*names, "count"]))
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
         """Turn errors of a file into one message; a changed file with a matching hash may hold anything."""
         try:
+            self.verify(name)
             yield
         except (OSError, LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException) as problem:
             raise ReleaseError(f"{self.folder}: {name} cannot be read: {problem}") from problem
 
-    def _file(self, name: str, codes: Sequence[str] = ()) -> pq.ParquetFile:
-        self.verify(name)
-        return parquet_file(self.folder / name, codes)
-
     def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
         """Return the measurements of a part's nodes below the top, level by level, and of those beside them."""
         name = part_name(EVIDENCE_PARTS, number)
-        with self._reading(name), self._file(name) as file:
-            measured, highest = split_evidence(file.read(), self.below, tree, f"{self.folder}: {name}")
+        with self._reading(name):
+            measured, highest = split_evidence(
+                read_table(self.folder / name), self.below, tree, f"{self.folder}: {name}"
+            )
             return list(zip(measured, highest, strict=True))
 
     def groups_meeting(self, ranges: Mapping[int, Range]) -> Iterator[Leaves]:
@@ -228,10 +230,7 @@ class StoredShards(Shards):
 
     def _groups(self, wanted: Ints) -> Iterator[Leaves]:
         for at in wanted.tolist():
-            number = int(self.index.part[at])
-            with self._reading(part_name(COUNT_PARTS, number)):
-                leaves = self.checked(number, self._table(number, [int(self.index.group[at])]))
-            yield leaves
+            yield self._leaves(int(self.index.part[at]), [int(self.index.group[at])])
 
     @cached_property
     def all_leaves(self) -> Leaves:
@@ -286,42 +285,29 @@ def _encoded(book: Codebook, column: pa.Array) -> Ints:
 
 
 def read_shards(
-    folder: Path,
-    card: Mapping[str, Any],
-    spine: Spine,
-    facts: PublicFacts | None,
-    laws: tuple[Law | None, ...],
-    verify: Callable[[str], None],
+    folder: Path, card: Mapping[str, Any], spine: Spine, facts: PublicFacts | None, verified: bool
 ) -> StoredShards:
-    """Read the small levels of a folder in parts, and its index; the rest when it is asked for."""
-    number = len(parts_listed(card, COUNT_PARTS))
-    top = _top(folder, spine)
-    table = read_table(folder / INDEX)
-    index = ShardIndex.of(table, spine)
-    if not number or not np.array_equal(np.unique(index.part), np.arange(number)):
-        raise ReleaseError(f"{folder}: {INDEX} is not about the parts that the card lists")
-    begin = np.searchsorted(index.part, np.arange(number))
-    if (np.diff(index.part) < 0).any() or (index.group != np.arange(len(index.part)) - begin[index.part]).any():
-        raise ReleaseError(f"{folder}: {INDEX} is out of order")
-    starts = np.append(index.node[begin], len(top.at(top.level)))
-    if starts[0] != 0 or (np.diff(starts) <= 0).any():
-        raise ReleaseError(f"{folder}: {INDEX} and {TOP} are not of the same release")
-    evidence = None
-    if (folder / EVIDENCE).is_file():
-        if len(parts_listed(card, EVIDENCE_PARTS)) != number:
-            raise ReleaseError(f"{folder}: there are not as many parts of {EVIDENCE_PARTS} as of {COUNT_PARTS}")
-        evidence = read_evidence(folder, top.tree, top.level, laws)
-    known = None if evidence is None else KeptMeasurements(top.tree, evidence, facts=facts, down_to=top.level)
-    return StoredShards(top, starts, known, folder=folder, index=index, verify=verify)
+    """Read the small levels of a folder in parts, and its index; the rest when it is asked for.
 
+    If `verified`, each file is compared with the card before it is read.
+    """
+    more = f"`treetop check {folder}` says more"
+    stated = {file["path"]: file["sha256"] for file in card["files"]}
+    for name in stated:
+        if name.startswith(tuple(f"{kind}/" for kind in FOLDERS)) and not (folder / name).is_file():
+            raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")
 
-def _top(folder: Path, spine: Spine) -> Top:
+    @cache
+    def verify(name: str) -> None:
+        if verified and file_sha256(folder / name) != stated.get(name):
+            raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {more}")
+
     table = read_table(folder / TOP)
-    index = whole_numbers(table, "level")
-    level = int(index.max(initial=-1))
-    if not 0 <= level < len(spine.levels) or (np.diff(index) < 0).any():
+    of_level = whole_numbers(table, "level")
+    level = int(of_level.max(initial=-1))
+    if not 0 <= level < len(spine.levels) or (np.diff(of_level) < 0).any():
         raise ReleaseError(f"{folder}: {TOP} does not have the levels from the total down")
-    last = table.filter(pa.array(index == level))
+    last = table.filter(pa.array(of_level == level))
     nodes, count = nodes_at(spine, level, last), whole_numbers(last, "count")
     if (nodes < 0).any() or count.min() <= 0:
         raise ReleaseError(
@@ -329,4 +315,21 @@ def _top(folder: Path, spine: Spine) -> Top:
         )
     if first_disorder(pack(spine, spans_at(spine, level, nodes)[0])) is not None:
         raise ReleaseError(f"{folder}: in {TOP} a node stands twice, or out of order")
-    return Top.of(spine, level, nodes, count)
+    top = Top.of(spine, level, nodes, count)
+
+    number, index = len(parts_listed(card, COUNT_PARTS)), ShardIndex.of(read_table(folder / INDEX), spine)
+    if not number or not np.array_equal(np.unique(index.part), np.arange(number)):
+        raise ReleaseError(f"{folder}: {INDEX} is not about the parts that the card lists")
+    begin = np.searchsorted(index.part, np.arange(number))
+    if (np.diff(index.part) < 0).any() or (index.group != np.arange(len(index.part)) - begin[index.part]).any():
+        raise ReleaseError(f"{folder}: {INDEX} is out of order")
+    starts = np.append(index.node[begin], len(top.at(level)))
+    if starts[0] != 0 or (np.diff(starts) <= 0).any():
+        raise ReleaseError(f"{folder}: {INDEX} and {TOP} are not of the same release")
+    known = None
+    if (folder / EVIDENCE).is_file():
+        if len(parts_listed(card, EVIDENCE_PARTS)) != number:
+            raise ReleaseError(f"{folder}: there are not as many parts of {EVIDENCE_PARTS} as of {COUNT_PARTS}")
+        evidence = read_evidence(folder, top.tree, level, laws_of(card))
+        known = KeptMeasurements(top.tree, evidence, facts=facts, down_to=level)
+    return StoredShards(top, starts, known, folder=folder, index=index, verify=verify)

@@ -24,7 +24,7 @@ from treetop.card.schema import validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
-from treetop.release.folder.shards import COUNT_PARTS, INDEX, TOP, index_rows, shard_files, top_table
+from treetop.release.folder.shards import INDEX, TOP, index_rows, leaves_file, shard_files, top_table
 from treetop.release.folder.tables import (
     CARD,
     FACTS,
@@ -155,8 +155,9 @@ def _write(
     def of_shards() -> Iterator[tuple[str, Iterable[pa.Table], int | None]]:
         index = []
         for number, shard in enumerate(shards):
+            yield leaves_file(shards, number), [shard.table(levels - 1, release.confidence)], shards.group
             for name, tables in shard_files(shards, number, shard, release.confidence, nodes):
-                yield name, tables, shards.group if name.startswith(COUNT_PARTS) else None
+                yield name, tables, None
             if shards.below:
                 level_sizes[shards.below.start :] += [shard.tree.size(level) for level in shards.below]
                 index.append(index_rows(shard, number, shards.group or 1, shards.top.level))
