@@ -103,7 +103,11 @@ class Target:
                 yield whole
                 for path in [*whole.iterdir(), whole]:
                     sync(path)
-                (self._replace_folder if self.is_folder else self._replace_files)(whole)
+                if self.is_folder:
+                    self._replace_folder(whole)
+                else:  # what stands beside the main file comes first: the main file is there only when all is
+                    for file in reversed(self.files()):
+                        (whole / file.name).replace(file)
                 sync(self.out.absolute().parent)
         except OSError as problem:
             raise ReleaseError(f"{self.out}: cannot be written: {problem.strerror or problem}") from problem
@@ -119,11 +123,6 @@ class Target:
         except OSError:
             old.rename(self.out)
             raise
-
-    def _replace_files(self, whole: Path) -> None:
-        # What stands beside the main file comes first: the main file is there only when all is.
-        for file in reversed(self.files()):
-            (whole / file.name).replace(file)
 
     def _refuse_release(self) -> None:
         place = resolved(self.out)

@@ -91,8 +91,8 @@ def _qgis(request: Request) -> Content:
 
 def _missing(flows: pa.Table, rows: list[pa.ChunkedArray], skip_missing: bool) -> tuple[str, ...]:
     """Return the codes without coordinates; refuse them unless they are to be left out."""
-    found = {code for end, row in zip(ENDS, rows, strict=True) for code in _codes(flows[end], row)}
-    missing = tuple(sorted(found))
+    lacking = (pc.unique(flows[end].filter(pc.is_null(row))).to_pylist() for end, row in zip(ENDS, rows, strict=True))
+    missing = tuple(sorted({code for codes in lacking for code in codes}))
     if not missing or skip_missing:
         return missing
     shown = ", ".join(map(repr, missing[:10])) + (f" and {len(missing) - 10:,} more" if len(missing) > 10 else "")
@@ -100,11 +100,6 @@ def _missing(flows: pa.Table, rows: list[pa.ChunkedArray], skip_missing: bool) -
         f"{len(missing):,} code{'s' * (len(missing) > 1)} with flows lack coordinates: {shown}. Add them to the file, "
         "or leave their flows out (`skip_missing=True`)"
     )
-
-
-def _codes(codes: pa.ChunkedArray, rows: pa.ChunkedArray) -> list[str]:
-    lacking: list[str] = pc.unique(codes.filter(pc.is_null(rows))).to_pylist()
-    return lacking
 
 
 def _locations(places: list[Places], numbers: list[NDArray[np.int32]]) -> pa.Table:

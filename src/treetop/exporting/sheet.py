@@ -48,10 +48,10 @@ class Workbook:
     """Approximate size; 0 if not estimated, since a workbook is packed."""
 
     @staticmethod
-    def of(file: str, table: pa.Table, about: Sequence[tuple[object, ...]]) -> Workbook:
+    def of(file: str, table: pa.Table, about: Iterable[tuple[object, ...]]) -> Workbook:
         """Make a workbook of a table with a column `count`."""
         writer()  # now: that it is missing is said before anything else is done
-        return Workbook(file, table, about, table.num_rows, int(pc.sum(table["count"]).as_py() or 0))
+        return Workbook(file, table, tuple(about), table.num_rows, int(pc.sum(table["count"]).as_py() or 0))
 
     def guarded(self) -> Workbook:
         """Return it as it is: a text in it is stored as a text."""
@@ -218,27 +218,18 @@ class Sheet:
     def write(self, path: Path) -> None:
         """Write the file, as Parquet or CSV by the ending of its name."""
         if path.suffix == ".parquet":
-            self._write_parquet(path)
+            import pyarrow.parquet as pq
+
+            with pq.ParquetWriter(path, self.schema, compression="zstd", store_schema=False) as writer:
+                for batch in self.batches:
+                    writer.write_batch(batch)
         elif path.suffix == ".csvt":
-            self._write_types(path)
+            kinds = (_kind(field, self.total) for field in self.schema)
+            path.write_text(",".join(f'"{kind}"' for kind in kinds) + "\n", encoding="utf-8")
         else:
-            self._write_csv(path)
-
-    def _write_parquet(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetWriter(path, self.schema, compression="zstd", store_schema=False) as writer:
-            for batch in self.batches:
-                writer.write_batch(batch)
-
-    def _write_csv(self, path: Path) -> None:
-        with path.open("wb") as file:
-            file.write(csv_header(self.schema.names))
-            write_csv(self.schema, self.batches, file)
-
-    def _write_types(self, path: Path) -> None:
-        kinds = (_kind(field, self.total) for field in self.schema)
-        path.write_text(",".join(f'"{kind}"' for kind in kinds) + "\n", encoding="utf-8")
+            with path.open("wb") as file:
+                file.write(csv_header(self.schema.names))
+                write_csv(self.schema, self.batches, file)
 
 
 @dataclass(frozen=True)
@@ -330,45 +321,37 @@ _SUMS = "Add counts, not bounds: the bounds of a sum are narrower than the sums 
 _MORE = "The release's own card (card.html) states the method, every caveat, and what was spent before."
 
 
-def readme(release: Selection, depths: Depths) -> list[Row]:
-    """Return the lines of the sheet."""
-    return [*_what(release, depths), *_private(release.card), *_reading(release), *_margins(release.card)]
-
-
-def _what(release: Selection, depths: Depths) -> Iterator[Row]:
+def readme(release: Selection, depths: Depths) -> Iterator[Row]:
+    """Yield the lines of the sheet."""
     card, trees = release.card, trees_of(release)
     yield (str(card.get("title") or "Release"),)
     if card.get("description"):
         yield "", card["description"]
     levels = {name: tree.levels[depths[name]] for name, tree in trees.items()}
-    told = (name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
-    yield "What is counted", f"{card['counted']['what']} by {', '.join(told)}" if "counted" in card else ", ".join(told)
+    told = ", ".join(name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
+    yield "What is counted", f"{card['counted']['what']} by {told}" if "counted" in card else told
     yield from (("", sentence) for sentence in in_words(card.get("counted", {}).get("sentences", [])))
     if release.conditions:
         yield "Only what matches", ", ".join(release.conditions)
     if (period := card.get("data", {}).get("period")) is not None:
         yield "Period", period
 
-
-def _private(card: dict[str, Any]) -> Iterator[Row]:
     yield ("Privacy",)
-    told = {
+    about = {
         "Warning": "warning",
         "Guarantee": "guarantee",
         "What it protects": "protects",
         "Release": "id",
         "Day": "time",
     }
-    yield from ((title, in_words(card[name])) for title, name in told.items() if card.get(name))
+    yield from ((title, in_words(card[name])) for title, name in about.items() if card.get(name))
     yield "More", _MORE
 
-
-def _reading(release: Selection) -> Iterator[Row]:
     yield ("How to read the numbers",)
-    exact = in_words([one for one in release.card.get("exact", ()) if one not in EVERY_PLAN_TELLS])
+    exact = in_words([one for one in card.get("exact", ()) if one not in EVERY_PLAN_TELLS])
     yield "count", _COUNT.format(but=_BUT if exact else "")
     yield from (("Told without noise", one) for one in exact)
-    accuracy = in_words(release.card.get("accuracy", {}))
+    accuracy = in_words(card.get("accuracy", {}))
     if release.confidence is not None:
         yield "lower, upper", f"At {100 * release.confidence:g} % confidence. {accuracy.get('interval', '')}".strip()
         yield "outside", _WHAT_OUTSIDE_MEANS
@@ -378,17 +361,13 @@ def _reading(release: Selection) -> Iterator[Row]:
         yield "What is not listed", _NO_ZEROS.format(unresolved=release.unresolved_total, total=release.total)
     yield "Adding up", _SUMS
 
-
-def _margins(card: dict[str, Any]) -> Iterator[Row]:
-    levels = [*card.get("levels", ()), *card.get("margins", ())]
-    if not levels:
-        return
-    yield (f"Margins at {100 * float(card['accuracy']['confidence']):g} % confidence",)
-    yield "", in_words(card["accuracy"].get("margin", ""))
-    yield "Level", "Public nodes", "± one count"
-    for level in levels:
-        margin = f"± {level['margin']:,}" if level["margin"] is not None else "exact" if is_exact(level) else "follows"
-        yield level.get("counts", level["name"]), f"{level['nodes']:,}", margin
+    if tables := [*card.get("levels", ()), *card.get("margins", ())]:
+        yield (f"Margins at {100 * float(card['accuracy']['confidence']):g} % confidence",)
+        yield "", accuracy.get("margin", "")
+        yield "Level", "Public nodes", "± one count"
+    for table in tables:
+        margin = f"± {table['margin']:,}" if table["margin"] is not None else "exact" if is_exact(table) else "follows"
+        yield table.get("counts", table["name"]), f"{table['nodes']:,}", margin
 
 
 def is_exact(level: Mapping[str, Any]) -> bool:

@@ -420,7 +420,7 @@ def made_from_all(card: dict[str, Any]) -> bool:
     return repair in REPAIRS and REPAIRS[repair].again
 
 
-def laws_of(card: dict[str, Any]) -> tuple[Law | None, ...]:
+def laws_of(card: Mapping[str, Any]) -> tuple[Law | None, ...]:
     """Return the noise of the total and of every level, as the plan of a card states it."""
     told = card["plan"]["levels"]
     return tuple(None if level["noise"] is None else described_law(level["noise"]) for level in told)
