@@ -129,7 +129,6 @@ def _last_end_beside_quotes(data: NDArray[np.uint8], ended: bool, quote: int, de
 # The bytes of a text file as UTF-8, for Arrow to read: any encoding and compression.
 
 HEAD = 1 << 20
-"""How many bytes are looked at before the rest is read."""
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
@@ -210,20 +209,27 @@ def shares(
         yield none, 1.0
 
 
+def explain_text(problem: str, where: str, source: Source, place: str) -> DataError | None:
+    """Explain an error of Arrow about the encoding or the lines of a text; None for other errors.
+
+    Arrow's own message quotes the line, which is private.
+    """
+    if "invalid UTF8" in problem:
+        return wrong_encoding(where, source.encoding, place)
+    if problem == MIXED:
+        return DataError(
+            f"{where}: some lines end with a carriage return alone (\\r) and others with a line feed (\\n), so that a "
+            "return inside a field would begin a record: end all lines in the same way, and put fields that hold a "
+            "return in quotes"
+        )
+    return None
+
+
 def wrong_encoding(where: str, encoding: str | None, place: str = "") -> DataError:
     """Return the error for text that is in another encoding."""
     return DataError(
         f"{where}{place}: the text is not {encoding or 'UTF-8'}: name the file's encoding, often latin-1 or cp1252: "
         f"{_ENCODING.format('latin-1')}"
-    )
-
-
-def mixed_line_ends(where: str) -> DataError:
-    """Return the error for text of which it is not certain where its records end."""
-    return DataError(
-        f"{where}: some lines end with a carriage return alone (\\r) and others with a line feed (\\n), so that a "
-        "return inside a field would begin a record: end all lines in the same way, and put fields that hold a return "
-        "in quotes"
     )
 
 
@@ -391,19 +397,16 @@ def _parsed(
 def _explain(problem: str, where: str, source: Source, header: _Header | None) -> DataError:
     row = re.search(r"Row #(\d+)", problem)
     place = f", row {row[1]}" if row else ""
-    if "invalid UTF8" in problem:
-        column = re.search(r"CSV column #(\d+)", problem)
-        if column and header:
-            place = f", column {header.names[int(column[1])]!r}{place}"
-        return wrong_encoding(where, source.encoding, place)
+    column = re.search(r"CSV column #(\d+)", problem)
+    of_column = f", column {header.names[int(column[1])]!r}" if column and header else ""
+    if (error := explain_text(problem, where, source, f"{of_column}{place}")) is not None:
+        return error
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", problem):
         delimiter = header.delimiter if header else ","
         return DataError(
             f"{where}{place}: has {fields[2]} fields, but the header has {fields[1]}: correct the row, or name the "
             f"delimiter if it is not {delimiter!r}: {source.option('delimiter')} in the plan file"
         )
-    if problem == MIXED:
-        return mixed_line_ends(where)
     if "straddl" in problem:
         return DataError(f"{where}: a row is longer than {BLOCK >> 20} MB: a quote is probably not closed")
     return DataError(f"{where}: cannot be read as CSV: {problem}")

@@ -12,7 +12,7 @@ import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
 from treetop.io import csv_file
-from treetop.io.csv_file import MIXED, Utf8, mixed_line_ends, open_text, parse_blocks, shares, wrong_encoding
+from treetop.io.csv_file import Utf8, explain_text, open_text, parse_blocks, shares, wrong_encoding
 from treetop.io.row_batch import is_kept, require
 from treetop.io.source import (
     HEAD,
@@ -142,14 +142,12 @@ def _explain(problem: str, where: str, source: Source) -> DataError:
     """Explain an error of Arrow without quoting the line, which is private."""
     row = re.search(r"Row #(\d+)", problem)
     place = f", line {row[1]}" if row else ""
-    if "invalid UTF8" in problem:
-        return wrong_encoding(where, source.encoding, place)
+    if (error := explain_text(problem, where, source, place)) is not None:
+        return error
     if "Expected 1 columns" in problem:
         return DataError(
             f"{where}{place}: holds the control character U+{ord(_NEVER):04X}, which is no text: correct the line"
         )
-    if problem == MIXED:
-        return mixed_line_ends(where)
     if "straddl" in problem:
         return DataError(f"{where}: a line is longer than {csv_file.BLOCK >> 20} MB: is it fixed-width text?")
     return DataError(f"{where}: cannot be read as fixed-width text: {problem}")

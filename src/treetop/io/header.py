@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from treetop.errors import DataError
 
 SAMPLE = 1000
-"""How many rows are compared with the first line."""
 
 UNVOUCHED = {b"treetop.names": b"unvouched"}
 """Schema metadata flag: names come from a first line that nobody confirmed to be a header."""

@@ -29,7 +29,6 @@ class RowBatch:
 
     rows: pa.RecordBatch
     where: str
-    """The file or database that they are from, as messages name it."""
     first: int
     done: float
     """The share of the whole table that is read with them, as far as it is known."""

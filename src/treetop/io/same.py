@@ -19,7 +19,6 @@ from treetop.io.database import sqlite_path
 from treetop.io.source import Source, as_source, reads_once, without_password
 
 _PIECE = 1 << 20
-"""How many bytes of two files are compared at a time."""
 
 
 def same_table(table: Any, other: Any) -> str | None:

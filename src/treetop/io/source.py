@@ -377,7 +377,6 @@ VIEW = "a table of a database may be a view that leaves rows out"
 """Why it is never known of a database whether all rows are read."""
 
 HEAD = 16
-"""Number of bytes that identify a format."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -512,10 +511,8 @@ class ReadRequest:
     columns: Sequence[str] | None
     """The columns that are wanted, in order; all when None."""
     dictionaries: bool
-    """Whether text that is stored as a dictionary is left so."""
     rows: int
     path: Path | None = None
-    """The file; None for standard input and for a URL."""
     stream: io.BufferedReader[Any] | None = None
     """The bytes of the file or of standard input; None for a URL."""
     groups: tuple[int, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +37,6 @@ _LEAST_TEXT = 10
 """Bytes of a row of text, at the least that is usual."""
 
 ROWS = 1 << 18
-"""The most rows that are dealt with at once."""
 
 _LOG = logging.getLogger(__name__)
 _Rows = Generator[tuple[pa.RecordBatch, float], None, None]
@@ -53,7 +52,6 @@ class Piece:
     stamp: tuple[int, int]
     """Its size and the time of its last change, when the table was cut."""
     groups: tuple[int, ...] | None = None
-    """The groups of rows; all of them when None."""
     first: int = 0
     rows: int | None = None
     """How many it has; None where only reading it would tell."""
@@ -131,20 +129,28 @@ def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bo
     asked = (*(source.keep or ()), *(source.drop or ()))
     wanted = None if columns is None else list(dict.fromkeys([*columns, *asked]))
     read = _all_batches(source, wanted, dictionaries) if piece is None else _of_piece(piece, wanted, dictionaries)
+    prepared = _prepared(read, source, wanted) if source.prepare else read
+    yield from _only_kept(prepared, source, columns) if asked else prepared
+
+
+def _prepared(read: Iterator[RowBatch], source: Source, columns: Sequence[str] | None) -> Iterator[RowBatch]:
+    """Yield the rows with their columns as the source says that they are meant."""
+    assert source.prepare is not None
     for batch in read:
-        rows = batch.rows
-        if source.prepare:
-            if wanted is None:
-                require(source.prepare.named, rows.schema.names, batch.where)
-            rows = source.prepare.rows(rows)
-        if not asked:
-            yield replace(batch, rows=rows)
-            continue
-        require(asked, rows.schema.names, batch.where)
-        mask = is_kept(rows, source.keep, source.drop)
+        if columns is None:
+            require(source.prepare.named, batch.rows.schema.names, batch.where)
+        yield replace(batch, rows=source.prepare.rows(batch.rows))
+
+
+def _only_kept(parts: Iterable[RowBatch], source: Source, columns: Sequence[str] | None) -> Iterator[RowBatch]:
+    asked = [*(source.keep or ()), *(source.drop or ())]
+    for batch in parts:
+        require(asked, batch.rows.schema.names, batch.where)
+        mask = is_kept(batch.rows, source.keep, source.drop)
         numbers = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        rows = rows if len(numbers) == len(rows) else rows.filter(mask)
-        yield replace(batch, rows=rows if columns is None else rows.select(list(columns)), numbers=numbers)
+        rows = batch.rows if len(numbers) == len(batch.rows) else batch.rows.filter(mask)
+        rows = rows if columns is None else rows.select(list(columns))
+        yield replace(batch, rows=rows, numbers=numbers)
 
 
 def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
