@@ -26,7 +26,6 @@ that one of 10^12 codes is taken for one of 10^7 has a chance of 2^-57, whatever
 _FREE = U(255) << U(56)
 """A value that no code has as the second word of its fingerprint."""
 _TOGETHER = 256
-"""So many rows are looked up together."""
 _SLOT = U(4)
 """Words of a slot: two of a fingerprint, the leaf number, and one more, so that no slot lies across two cache lines."""
 _MANY = 1 << 20

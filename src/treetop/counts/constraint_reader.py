@@ -28,7 +28,6 @@ from treetop.io.row_batch import RowBatch, as_text, first_missing
 from treetop.io.source import as_public, as_source
 
 COUNT = "count"
-"""The column with the numbers."""
 
 
 def read_facts(spine: Spine, given: Mapping[str, Any]) -> PublicFacts:
@@ -150,7 +149,14 @@ class _Listed:
             batches.append(batch)
         every = np.concatenate(cells)
         order = np.argsort(every, kind="stable")
-        self._refuse_twice(every, order, batches)
+        twice = np.flatnonzero(np.diff(every[order]) == 0)
+        if len(twice):
+            at = int(order[twice + 1].min())
+            first = int(np.flatnonzero(every == every[at])[0])
+            raise FactError(
+                f"{_place(batches, at)}: {self._table.words(int(every[at]))} stands there twice, first in "
+                f"{_place(batches, first)}: keep one of the rows"
+            )
         if len(every) == 0:
             raise FactError(f"{batches[0].where}: there are no rows: list at least one cell, or leave {self._kind} out")
         return every[order], np.concatenate(numbers)[order]
@@ -224,17 +230,6 @@ class _Listed:
                 "correct the row, or delete it"
             )
         return numbers
-
-    def _refuse_twice(self, cells: Ints, order: Ints, batches: Sequence[RowBatch]) -> None:
-        twice = np.flatnonzero(np.diff(cells[order]) == 0)
-        if len(twice) == 0:
-            return
-        at = int(order[twice + 1].min())
-        first = int(np.flatnonzero(cells == cells[at])[0])
-        raise FactError(
-            f"{_place(batches, at)}: {self._table.words(int(cells[at]))} stands there twice, first in "
-            f"{_place(batches, first)}: keep one of the rows"
-        )
 
 
 def _place(batches: Sequence[RowBatch], row: int) -> str:

@@ -89,7 +89,6 @@ class _Put(NamedTuple):
     """Paths that stand range by range."""
 
     start: NDArray[np.int64]
-    """Where each range starts, and where the last one ends."""
     paths: Paths
 
 
@@ -134,7 +133,6 @@ class ContributionCap:
 
     id: str
     most: int
-    """How many records of a unit are kept."""
     key: Key
     """Seed of the random choice: the same key keeps the same records of the same table."""
     clean: tuple[IdClean, ...] = ()

@@ -17,7 +17,7 @@ from treetop._util.kernel import kernel
 from treetop.counts.codebook import Codebook
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import KEPT_LEAVES, packed_paths
-from treetop.counts.tally import Tally
+from treetop.counts.tally import Tally, UnknownCodes
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import LARGEST_TOTAL, Spine
 from treetop.domain.unit import IdClean, Unknown
@@ -147,11 +147,9 @@ class EncodedRows(NamedTuple):
     """Some rows of a private table, encoded."""
 
     keys: list[NDArray[np.uint64]]
-    """Their packed paths, one array a word."""
     weights: NDArray[np.int64] | None
     """How many records each stands for; 1 when None."""
     ids: pa.StringArray | None
-    """Their units, where they are bounded."""
 
 
 class Encoder:
@@ -243,7 +241,8 @@ class _Attribute:
         unknown = np.flatnonzero(leaves < 0)
         if len(unknown):
             codes = as_text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
-            tally.add_codes(self.column, codes, None if weights is None else weights[unknown], self.book, self._width)
+            told = tally.codes.setdefault(self.column, UnknownCodes(self.column))
+            told.add(codes, None if weights is None else weights[unknown], self.book, self._width)
 
     @cached_property
     def _width(self) -> int:

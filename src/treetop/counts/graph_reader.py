@@ -176,7 +176,6 @@ class Nodes:
 
     ids: pa.StringArray
     columns: Mapping[str, NodeColumn]
-    """Their attributes, cleaned, by column."""
     changes: Mapping[str, Changes]
     """For the steward only: the changes by each rule."""
     book: Codebook
@@ -572,9 +571,7 @@ class Rules(NamedTuple):
     """Preparation of a table before it is counted, for its card."""
 
     keep: Mapping[str, Sequence[str]] | None = None
-    """The values that rows are kept by; None where they are kept by none."""
     drop: Mapping[str, Sequence[str]] | None = None
-    """The values that leave rows out; None where there are none."""
     prepared: tuple[str, ...] = ()
 
 

@@ -145,7 +145,6 @@ class _Encoded(NamedTuple):
     tally: Tally
     number: int
     share: float
-    """Their share of the table, as far as it is known."""
 
 
 def _encoded(table: tables.Table, encoder: Encoder) -> Iterator[_Encoded]:

@@ -29,7 +29,6 @@ from treetop.io import table as tables
 
 BEFORE = "before"
 _PIECE = 1 << 20
-"""So many leaves are copied at a time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +116,6 @@ _SAMPLE = 512
 BYTES_A_WORD = 32
 """What a task holds of a row, for each word of its path and for its count: the row, and what sorting it takes."""
 _LIBRARIES = 200 << 20
-"""Memory of a worker before it reads a row, in bytes."""
 _NUMBER, _HIGH, _LOW = "number", "high", "low"
 _END = 1 << 64
 
@@ -145,7 +143,6 @@ class SortedRun:
     folder: Path
     size: int
     sample: Words = field(repr=False)
-    """Some of the first words, evenly spaced."""
 
 
 @dataclass(frozen=True, eq=False)

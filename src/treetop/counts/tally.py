@@ -170,12 +170,6 @@ class Tally:
         self.records += number if weights is None else int(weights.sum())
         self.unknown_records += left if weights is None else int(weights[~known].sum())
 
-    def add_codes(
-        self, column: str, codes: pa.StringArray, weights: Weights | None, book: Codebook, width: int
-    ) -> None:
-        """Add the unknown codes of a column."""
-        self.codes.setdefault(column, UnknownCodes(column)).add(codes, weights, book, width)
-
     def join(self, other: Tally) -> None:
         """Add the tally of other rows of the same table."""
         for name in ("rows", "records", "unknown_rows", "unknown_records", "offered"):

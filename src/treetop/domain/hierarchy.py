@@ -144,23 +144,6 @@ def paths(child: pa.Array, parent: pa.Array) -> list[pa.Array]:
     return [codes.take(pa.array(column, mask=column < 0)) for column in columns]
 
 
-def cut(codes: Iterable[str], widths: Sequence[int]) -> tuple[list[int], list[pa.Array]]:
-    """Return the lengths of the prefixes, the whole code last, and one column of prefixes a length."""
-    leaves = pa.array(as_strings(codes), pa.string())
-    lengths = pc.unique(pc.utf8_length(leaves)).to_pylist()
-    if not lengths:
-        raise HierarchyError("the hierarchy is empty: give at least one code")
-    longest = max(lengths)
-    if len(lengths) > 1:
-        raise HierarchyError(_mixed_lengths(leaves, sorted(lengths)))
-    cuts = [int(width) for width in widths]
-    if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
-        raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
-    if not cuts or cuts[-1] < longest:
-        cuts.append(longest)
-    return cuts, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts]
-
-
 def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
     """Explain why codes of several lengths cannot be cut, and suggest a remedy."""
     longest = lengths[-1]
@@ -318,11 +301,22 @@ class Hierarchy:
         >>> Hierarchy.from_prefixes(["01001", "01003", "02013"], widths=[2], levels=["state", "county"])
         Hierarchy(state 2 > county 3)
         """
-        cuts, columns = cut(codes, widths)
+        leaves = pa.array(as_strings(codes), pa.string())
+        lengths = pc.unique(pc.utf8_length(leaves)).to_pylist()
+        if not lengths:
+            raise HierarchyError("the hierarchy is empty: give at least one code")
+        longest = max(lengths)
+        if len(lengths) > 1:
+            raise HierarchyError(_mixed_lengths(leaves, sorted(lengths)))
+        cuts = [int(width) for width in widths]
+        if cuts != sorted(set(cuts)) or (cuts and not 0 < cuts[0] <= cuts[-1] <= longest):
+            raise HierarchyError(f"widths {cuts} must increase and lie between 1 and the code length {longest}")
+        if not cuts or cuts[-1] < longest:
+            cuts.append(longest)
         names = level_names(levels or [f"digits{width}" for width in cuts])
         if len(names) != len(cuts):
             raise HierarchyError(f"widths {cuts} make {len(cuts)} levels, but {len(names)} level names were given")
-        return _build(names, columns)
+        return _build(names, [pc.utf8_slice_codeunits(leaves, 0, width) for width in cuts])
 
     @staticmethod
     def flat(values: Iterable[str], level: str = "value") -> Hierarchy:

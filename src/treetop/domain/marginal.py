@@ -26,7 +26,6 @@ Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
 """Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
 
 DEFAULT_MARGINS: Margins = "each"
-"""Default of a plan."""
 MARGIN = "margin "
 """Prefix of a margin's name in shares and costs: the name alone may be that of a level."""
 MOST_CELLS = 1 << 24

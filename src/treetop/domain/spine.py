@@ -182,7 +182,6 @@ class Spine:
     trees: tuple[Hierarchy, ...] = field(init=False, repr=False)
     """The hierarchies with only the levels that the spine refines, one an attribute."""
     levels: tuple[Level, ...] = field(init=False, repr=False)
-    """The levels below the root, in order."""
 
     def __post_init__(self) -> None:
         if not self.attributes:

@@ -65,7 +65,6 @@ class Level:
     name: str
     """`attribute.level`, or just the attribute where it is refined once; several are joined by ` * `."""
     parts: tuple[AttributeStep, ...]
-    """The steps, attribute by attribute."""
     nodes: int
     """How many nodes the whole domain has at this level."""
 

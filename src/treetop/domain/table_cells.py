@@ -304,7 +304,6 @@ class CellBounds:
 
     table: CellNumbering
     cells: Ints = field(repr=False)
-    """Their numbers, ascending."""
     lower: Ints = field(repr=False)
     upper: Ints = field(repr=False)
     """The most; `NO_BOUND` where it has none."""

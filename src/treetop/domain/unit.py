@@ -15,7 +15,6 @@ from treetop._util.numbers import whole
 from treetop.errors import PlanError, UnitError
 
 Neighbours: TypeAlias = Literal["replace", "add-remove"]
-"""Name of a neighbour relation, described in NEIGHBOURS."""
 IdClean: TypeAlias = Literal["trim", "nfc", "casefold"]
 """A difference of spelling that does not tell ids apart: blanks at the ends, Unicode forms of one letter, case."""
 
@@ -63,7 +62,6 @@ NEIGHBOURS = Choices(
         keeps_number=False,
     ),
 )
-"""The rules that there are, by name."""
 
 
 @dataclass(frozen=True, init=False)

@@ -35,7 +35,6 @@ class Prefixes:
     levels: tuple[str, ...]
     """Names of the levels, the whole code's last."""
     known: str = ""
-    """The coding scheme, where it was recognised."""
 
     def sentence(self) -> str:
         """Say how the codes are cut."""
@@ -126,7 +125,6 @@ _ID_WORDS = words(
     "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
 )
 NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
-"""Words that name a column of names."""
 _BANDED = words("age ages eta alter edad idade income salary wage hours minutes distance duration")
 _DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
 _DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"

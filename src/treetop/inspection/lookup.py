@@ -153,7 +153,6 @@ class HierarchyFile:
 
     path: Path
     encoding: str | None
-    """Its encoding; UTF-8 when None."""
     columns: Mapping[str, Column]
     codes: Mapping[str, Codes] = field(repr=False)
     ragged: Mapping[str, Hierarchy] = field(default_factory=dict, repr=False)
@@ -208,7 +207,6 @@ class Match:
     """How many of the others would match if leading zeros were put back, blanks taken off where they have any."""
     both: int
     width: int
-    """How long codes are then."""
     pointed: int
     """How many of the others would match without `.0` at their end, which a program has put there."""
     labels: Mapping[str, str]

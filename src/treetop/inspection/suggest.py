@@ -191,7 +191,6 @@ class Reason:
 
     column: str
     level: bool
-    """Whether it was taken for a level."""
     why: str
 
     def to_dict(self) -> dict[str, object]:
@@ -312,7 +311,6 @@ class Identifier:
 
     column: str
     ids: int
-    """How many different values it has."""
     repeated: int
     """How many of them stand in more than one row."""
     most: int
@@ -410,7 +408,6 @@ def _alike(values: pa.Array, changed: pa.Array) -> int:
 # How many codes of a private table its hierarchies know, as the table is prepared now. For the steward only.
 
 SHOWN = 8
-"""So many codes that are not known are listed."""
 
 
 @dataclass(frozen=True)
