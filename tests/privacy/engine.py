@@ -25,7 +25,7 @@ from treetop.domain.spine_level import PlaceNumbering
 from treetop.measure.descent import descent_of
 from treetop.measure.level import Frontier
 from treetop.noise import Key, Keystream, Law, NoiseStream
-from treetop.noise.sampler import Sampler
+from treetop.noise.sampler import Block, CumulativeTable
 from treetop.plan.workload import Exact, Measured
 
 from .divergence import Shift, masses
@@ -467,7 +467,7 @@ def _gather(
 def _totals(counts: Counts, how: Measured, times: int, key: Key) -> NDArray[np.int64]:
     """Measure the total many times, by the engine's own function with its own noise: of one stream, slot after slot."""
     noise, fill = np.empty(times, np.int64), NoiseStream.fill
-    opened: list[Sampler] = []
+    opened: list[CumulativeTable | Block] = []
     slots = iter(range(times))
 
     def next_slot(stream: NoiseStream, out: NDArray[np.int64], slot: int) -> None:

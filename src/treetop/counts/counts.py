@@ -21,8 +21,7 @@ from treetop._util.kernel import kernel
 from treetop.domain.spine import LARGEST_TOTAL, Spine
 from treetop.errors import DataError
 from treetop.noise import Key
-from treetop.noise.hashes import Words, digest_of, sum_of_hashes
-from treetop.noise.keystream import KEY_BYTES
+from treetop.noise.keystream import KEY_BYTES, Words, digest_of, sum_of_hashes
 
 KEPT_LEAVES = 1 << 16
 """Results for hierarchies with at most this many leaves are cached for the next run."""

@@ -309,7 +309,11 @@ class Law(ABC):
         """The weights at 0, 1, 2, … at the working precision, each from the one before."""
         rate = ball(self.rate)
         # The weight, its quotient with the next one, the quotient of quotients, and so on; the last is constant.
-        quotients = [(-rate * difference).exp() for difference in _differences(self.power)]
+        values = [k**self.power for k in range(self.power + 1)]
+        quotients = []
+        while values:  # from the differences of k^power at k = 0: the value itself, the first one, the second, …
+            quotients.append((-rate * values[0]).exp())
+            values = [after - before for before, after in pairwise(values)]
         while True:
             yield quotients[0]
             for order in range(self.power):
@@ -354,16 +358,6 @@ class Law(ABC):
     def standard_deviation(self) -> float:
         """The law's own standard deviation, which for small scales is not its parameter."""
         return _standard_deviation(self)
-
-
-def _differences(power: int) -> list[int]:
-    """The differences of k^power at k = 0: the value itself, the first difference, the second, … the last constant."""
-    values = [k**power for k in range(power + 1)]
-    differences = []
-    while values:
-        differences.append(values[0])
-        values = [after - before for before, after in pairwise(values)]
-    return differences
 
 
 @lru_cache(maxsize=1024)
@@ -512,7 +506,6 @@ class DiscreteLaplace(Law):
 
 
 LAWS: Choices[type[Law]] = Choices("law of noise", DiscreteGaussian, DiscreteLaplace)
-"""The laws that cards and folders can name."""
 
 
 def register_law(law: type[Law]) -> type[Law]:

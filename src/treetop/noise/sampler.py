@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from itertools import accumulate, chain, islice, repeat
 from math import ceil, floor, log2
 from operator import index, mul
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -45,7 +45,6 @@ class CumulativeTable:
     """How many low bits of a word the guide does not see."""
     first: int
     cumulative: Callable[[int, int], arb]
-    """F(k), enclosed to a number of bits."""
 
     def draw(self, words: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
         """Write the sample of each word, and return how many are UNDECIDED; `out` may be words' memory."""
@@ -328,27 +327,11 @@ _RUN_WORDS = 4 * _CHUNK_WORDS  # runs are prepared apart, which costs more than 
 _TABLE_ENTRIES = 2**18  # 2 MB; a larger table leaves the cache, and is no faster than block rejection
 
 
-class Sampler(Protocol):
-    """A way to turn a fixed number of words into one exact sample."""
-
-    @property
-    def words_per_slot(self) -> int:
-        """How many words belong to a slot."""
-
-    def draw(self, words: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
-        """Write a sample for each slot's words, and return how many are UNDECIDED."""
-
-    def resolve(self, words: Sequence[int], more: Iterator[int]) -> int:
-        """The sample of one slot's words, with as many further words as it takes."""
-
-
 @lru_cache(maxsize=64)
-def sampler(law: Law) -> Sampler:
+def sampler(law: Law) -> CumulativeTable | Block:
     """The table of a law, or block rejection where the table would be too large."""
     entries = 2 * (law.margin(Fraction(2, 2**WORD_BITS)) + 1)
-    if entries <= _TABLE_ENTRIES:
-        return two_sided(law)
-    return block_rejection(law)
+    return two_sided(law) if entries <= _TABLE_ENTRIES else block_rejection(law)
 
 
 class NoiseStream:

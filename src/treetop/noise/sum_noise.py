@@ -28,7 +28,6 @@ Floats = NDArray[np.float64]
 EXCEEDING = (0.98, 0.84, 0.5, 0.2, 0.05, 0.01, 1e-3, 1e-5)
 """The values of c, by the part of the draws that exceed them."""
 WIDEST = 1 << 20
-"""The most points of a convolution."""
 FINEST = 1000
 """Gaussians with a larger σ are looked at on a coarser grid."""
 _NEGLIGIBLE = 1e-12
@@ -148,19 +147,24 @@ def _excesses(law: Law) -> tuple[Ints, int, Floats, Floats]:
 def _excess(law: Law, threshold: int, rates: Floats) -> Floats:
     """Return E exp(λ(N − c)⁺) − 1."""
     if isinstance(law, DiscreteGaussian):
-        return _gaussian_excess(law, threshold, rates)
+        reach = math.ceil(20 * math.sqrt(law.variance)) + 5  # what is beyond adds nothing to a float
+        values = np.arange(-reach, reach + 1, dtype=np.float64)
+        weights = np.exp(-float(law.rate) * values**2)
+        above = values > threshold
+        masses = weights[above] / weights.sum()
+        grown: Floats = np.expm1(rates[:, None] * (values[above] - threshold)) @ masses
+        return grown
     assert isinstance(law, DiscreteLaplace)
-    return _laplace_excess(law, threshold, rates)
-
-
-def _gaussian_excess(law: DiscreteGaussian, threshold: int, rates: Floats) -> Floats:
-    reach = math.ceil(20 * math.sqrt(law.variance)) + 5  # what is beyond adds nothing to a float
-    values = np.arange(-reach, reach + 1, dtype=np.float64)
-    weights = np.exp(-float(law.rate) * values**2)
-    above = values > threshold
-    masses = weights[above] / weights.sum()
-    grown: Floats = np.expm1(rates[:, None] * (values[above] - threshold)) @ masses
-    return grown
+    # The excess above a c is geometric, and so is the one below it.
+    rate, distance = float(law.rate), abs(threshold)
+    beyond = math.exp(-rate * (distance + 1)) / (1 + math.exp(-rate))  # P(N > |c|)
+    if threshold >= 0:
+        higher: Floats = beyond * np.expm1(rates) / -np.expm1(rates - rate)
+        return higher
+    # exp(λ(N − c)) is too little for N below c, by 1 less its value there.
+    lacking = beyond * np.expm1(-rates) / np.expm1(-rates - rate)
+    moved: Floats = np.exp(rates * distance) * _laplace_moment(law, rates) - 1 + lacking
+    return moved
 
 
 def _laplace_moment(law: DiscreteLaplace, rates: Floats) -> Floats:
@@ -168,16 +172,3 @@ def _laplace_moment(law: DiscreteLaplace, rates: Floats) -> Floats:
     rate = float(law.rate)
     moment: Floats = math.expm1(-rate) ** 2 / (np.expm1(rates - rate) * np.expm1(-rates - rate))
     return moment
-
-
-def _laplace_excess(law: DiscreteLaplace, threshold: int, rates: Floats) -> Floats:
-    """The excess above a c is geometric, and so is the one below it."""
-    rate, distance = float(law.rate), abs(threshold)
-    beyond = math.exp(-rate * (distance + 1)) / (1 + math.exp(-rate))  # P(N > |c|)
-    if threshold >= 0:
-        above: Floats = beyond * np.expm1(rates) / -np.expm1(rates - rate)
-        return above
-    # exp(λ(N − c)) is too little for N below c, by 1 less its value there.
-    lacking = beyond * np.expm1(-rates) / np.expm1(-rates - rate)
-    moved: Floats = np.exp(rates * distance) * _laplace_moment(law, rates) - 1 + lacking
-    return moved
