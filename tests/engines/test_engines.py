@@ -28,8 +28,7 @@ from treetop.counts import spill as frozen
 from treetop.counts import spill as staged
 from treetop.engine import staging as stagings
 from treetop.engine.engine import ENGINES, Engine, EngineKind, Machine
-from treetop.engine.executor import Executor, Serial
-from treetop.engine.processes import AHEAD, Processes
+from treetop.engine.executor import AHEAD, Executor, Processes, Serial
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
 from treetop.io.table import batches, pieces, rows_at_most

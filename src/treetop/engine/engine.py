@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from treetop._util.choices import Choices
 from treetop._util.system import available
-from treetop.engine.executor import Executor, Threads
-from treetop.engine.processes import Processes
+from treetop.engine.executor import Executor, Processes, Threads
 from treetop.engine.staging import staging
 from treetop.errors import EngineError
 
@@ -135,7 +134,6 @@ class EngineKind:
 
 
 ENGINES: Choices[EngineKind] = Choices("engine")
-"""The engines that there are, by name."""
 
 
 def as_engine(given: Any, threads: int | None = None) -> Engine:

@@ -19,7 +19,6 @@ from threading import Thread
 from typing import Any, BinaryIO
 
 SIZE = 8
-"""Size of the length prefix in bytes."""
 
 
 def send(stream: BinaryIO, content: object) -> None:
