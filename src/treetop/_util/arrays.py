@@ -21,7 +21,6 @@ from treetop._util.kernel import kernel, kernel_in_place
 U = np.uint64
 
 _LINE = 8
-"""Words of a line of the processor's cache."""
 
 
 def buffers(texts: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
@@ -97,15 +96,12 @@ _BITS = 10
 """Of the widths from 8 to 12 the fastest where values move along: so many open places to write to still fit the
 processor's first cache."""
 _BITS_ALONE = 11
-"""The same for words alone."""
 _FEW = 1 << 12
 """Fewer words are sorted by comparing them: to count digits would take longer."""
 _MANY = 1 << 20
 """Fewer words are sorted on one core."""
 _TOGETHER = 256
-"""Number of words that are assigned to ranges at a time."""
 _SAMPLED = 16
-"""Words that are looked at for each range."""
 
 Words = NDArray[np.uint64]
 Values = NDArray[np.int64]

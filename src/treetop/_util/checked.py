@@ -58,7 +58,8 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = MOST) -> int
     if number != number or number in (float("inf"), -float("inf")) or number != int(number):
         raise NumberError(f"{what} is {value!r}: give a whole number, {least:,} or more")
     if number < least:
-        raise NumberError(f"{what} is {int(number):,}: {_too_small(least)}")
+        negative = "it cannot be negative" if least == 0 else f"it cannot be below {least:,}"
+        raise NumberError(f"{what} is {int(number):,}: {negative}")
     if number > most:
         raise NumberError(f"{what} is {int(number):,}: it cannot be above {most:,}")
     return int(number)
@@ -68,10 +69,6 @@ def check_sum(values: NDArray[np.int64], more: int, what: str) -> None:
     """Refuse whole numbers whose magnitudes sum, with some more, to what could leave 64 bits."""
     if float(np.abs(values).sum(dtype=np.float64)) + float(more) + values.size > MOST:
         raise NumberError(f"{what}: they do not fit 64 bits when summed")
-
-
-def _too_small(least: int) -> str:
-    return "it cannot be negative" if least == 0 else f"it cannot be below {least:,}"
 
 
 def _numbers(values: Any, what: str, wanted: str, ndim: int) -> NDArray[Any]:

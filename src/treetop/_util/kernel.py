@@ -108,15 +108,11 @@ def _opening(folder: str) -> Path | None:
         return None
     place = resolved(folder)
     try:
-        return _open_to_others(place, *place.iterdir()) or _open_above(place)
+        # In a sticky folder others cannot replace what is in it.
+        above = [folder for folder in place.parents if not folder.stat().st_mode & stat.S_ISVTX]
+        return _open_to_others(place, *place.iterdir()) or _open_to_others(*above)
     except OSError:  # gone, or unreadable
         return place
-
-
-def _open_above(place: Path) -> Path | None:
-    """Return a parent folder in which others could replace `place`; in a sticky folder they cannot."""
-    above = [folder for folder in place.parents if not folder.stat().st_mode & stat.S_ISVTX]
-    return _open_to_others(*above)
 
 
 def _open_to_others(*paths: Path) -> Path | None:

@@ -30,12 +30,13 @@ def refuse_beyond_memory(needed: int, what: str, remedy: str) -> None:
 
 def available() -> int | None:
     """Return how many bytes of memory this process can still get; None where nobody knows."""
-    known = [bytes_ for bytes_ in (_of_machine(), _of_group(), _of_limit()) if bytes_ is not None]
+    most, used = limit(), _field("/proc/self/status", "VmSize:")
+    below_limit = None if most is None or used is None else most - used
+    most, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))  # of a container
+    below_group = None if most is None or used is None else most - used
+    parts = (_field("/proc/meminfo", "MemAvailable:"), below_group, below_limit)
+    known = [part for part in parts if part is not None]
     return max(min(known), 0) if known else None
-
-
-def _of_machine() -> int | None:
-    return _field("/proc/meminfo", "MemAvailable:")
 
 
 def limit() -> int | None:
@@ -57,17 +58,6 @@ def too_little() -> str | None:
         f"there is not enough memory: this process may use {most >> 20:,} MB, and loading the libraries takes "
         f"{LEAST >> 20:,} MB. Raise the limit (ulimit -v)"
     )
-
-
-def _of_limit() -> int | None:
-    most, used = limit(), _field("/proc/self/status", "VmSize:")
-    return None if most is None or used is None else most - used
-
-
-def _of_group() -> int | None:
-    """Memory left below the limit of a container, in bytes."""
-    limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    return None if limit is None or used is None else limit - used
 
 
 def _field(file: str, name: str) -> int | None:

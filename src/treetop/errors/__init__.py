@@ -44,7 +44,8 @@ def brief(text: str) -> str:
     >>> brief("the code " + 1000 * "x" + " is unknown").replace("x", "")
     'the code [… 760 characters …] is unknown'
     """
-    text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: _ends(word[0], _ENDS), text) if _is_long(text) else text
+    if len(text) > _LONGEST_WORD:
+        text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: _ends(word[0], _ENDS), text)
     return text if len(text) <= _LONGEST else _ends(text, _LONGEST // 2)
 
 
@@ -99,10 +100,6 @@ def _parts(line: str) -> Iterator[str]:
             yield line[start : user.start()]
             start, at = user.start(), line.find("@", user.start())
     yield line[start:]
-
-
-def _is_long(text: str) -> bool:
-    return len(text) > _LONGEST_WORD
 
 
 def _ends(text: str, kept: int) -> str:

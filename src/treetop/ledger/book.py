@@ -41,7 +41,6 @@ from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Currency, Loss
 
 DEFAULT_DATASET = "default"
-"""The data set that is charged when none is named."""
 TIMEOUT = 30.0
 
 
@@ -96,7 +95,6 @@ class Ledger:
 
     log: Log
     created: str
-    """When it was made, UTC."""
     budget: Budget
     datasets: tuple[str, ...]
     """The data sets that it was made for; others may have been added since."""
@@ -346,16 +344,14 @@ class Ledger:
                 "remember that the person behind both pays both"
             )
         if not self.budget.covers(balance.with_one_more(charged, cells)):
-            raise Overspent(self._refusal(balance, Spending.of([(charged, cells)])))
-
-    def _refusal(self, balance: Balance, asked: Spending) -> str:
-        budget, spent = self.budget, balance.spending
-        advice = "Give the plan a loss of at most what remains" if balance.remaining else "Nothing can be released"
-        return (
-            f"The ledger {self.path} does not cover this release of the data set {balance.dataset!r}: "
-            f"spent {budget.say_spent(spent)}, asked {budget.say_spent(asked)}, remaining {budget.say_left(spent)}, "
-            f"of a budget of {budget.say(budget.amount)}. {advice}; what was spent never comes back"
-        )
+            budget, spent, asked = self.budget, balance.spending, Spending.of([(charged, cells)])
+            advice = "Give the plan a loss of at most what remains" if balance.remaining else "Nothing can be released"
+            raise Overspent(
+                f"The ledger {self.path} does not cover this release of the data set {balance.dataset!r}: "
+                f"spent {budget.say_spent(spent)}, asked {budget.say_spent(asked)}, remaining "
+                f"{budget.say_left(spent)}, of a budget of {budget.say(budget.amount)}. {advice}; what was spent never "
+                "comes back"
+            )
 
 
 def _digest(text: str, what: str) -> str:
@@ -375,7 +371,6 @@ def _now() -> str:
 # The disk that a ledger is on: one over a network may not keep two machines from writing at once.
 
 MOUNTS = Path("/proc/self/mounts")
-"""Where Linux lists its file systems."""
 
 _NETWORK = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ncpfs|9p|fuse\.(sshfs|s3fs|rclone|gcsfuse|glusterfs|davfs\w*))")
 
@@ -393,14 +388,12 @@ def network_disk(path: Path) -> str | None:
     longest, kind = -1, ""
     for line in lines:
         fields = line.split(" ")
-        mount = Path(_unescaped(fields[1])) if len(fields) > 2 else None
-        if mount is not None and place.is_relative_to(mount) and len(mount.parts) >= longest:
+        if len(fields) <= 2:
+            continue
+        mount = Path(re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), fields[1]))
+        if place.is_relative_to(mount) and len(mount.parts) >= longest:
             longest, kind = len(mount.parts), fields[2]  # a later line hides an earlier one at the same place
     return kind if _NETWORK.fullmatch(kind) else None
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), text)
 
 
 def warn_of_network(path: Path) -> None:

@@ -29,7 +29,6 @@ class Entry:
     number: int
     """Its position in the file; numbers rise, with gaps."""
     time: str
-    """When it was reserved, UTC."""
     dataset: str
     """The data set that was charged, as it was first spelt."""
     title: str
@@ -59,10 +58,8 @@ class Review:
     """A second person's review of a plan."""
 
     time: str
-    """When, UTC."""
     reviewer: str
     note: str
-    """Their remark; may be empty."""
     title: str
     plan_sha256: str
 
@@ -75,7 +72,6 @@ class Balance:
     limit: Budget
     """All that may be spent on it, as the steward stated it."""
     entries: tuple[Entry, ...]
-    """The releases charged to it, oldest first."""
 
     @property
     def budget(self) -> Fraction:
@@ -225,8 +221,17 @@ def alike(name: str, others: Iterable[str]) -> list[str]:
     >>> alike("flights-v2", ["Flights", "fights 2001", "schools"])
     ['Flights', 'fights 2001']
     """
-    letters = _letters(name)
-    return [other for other in others if _are_alike(letters, _letters(other))]
+
+    def letters(text: str) -> str:
+        return "".join(c for c in normalize("NFKD", key(text)) if category(c).startswith("L")) or key(text)
+
+    def is_alike(one: str, other: str) -> bool:
+        if min(len(one), len(other)) >= 3 and (one in other or other in one):
+            return True
+        matcher = SequenceMatcher(None, one, other, autojunk=False)
+        return matcher.real_quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+
+    return [other for other in others if is_alike(letters(name), letters(other))]
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:
@@ -234,14 +239,3 @@ def listed(names: Iterable[str], most: int = 10) -> str:
     every = list(names)
     more = f" and {len(every) - most:,} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
-
-
-def _letters(name: str) -> str:
-    return "".join(c for c in normalize("NFKD", key(name)) if category(c).startswith("L")) or key(name)
-
-
-def _are_alike(name: str, other: str) -> bool:
-    if min(len(name), len(other)) >= 3 and (name in other or other in name):
-        return True
-    matcher = SequenceMatcher(None, name, other, autojunk=False)
-    return matcher.real_quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE

@@ -95,7 +95,12 @@ class Log:
 
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
-        self._exists()
+        try:
+            there = self.path.is_file()
+        except (OSError, ValueError) as problem:
+            raise LedgerError(f"{self.path}: cannot be opened: {_reason(problem)}") from problem
+        if not there:
+            raise LedgerError(f"{self.path}: there is no such file; make a ledger with `treetop ledger create`")
         try:
             uri = f"{self.path.as_uri()}?mode=rw"
             opened = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
@@ -114,14 +119,6 @@ class Log:
             raise LedgerError(f"{self.path}: {self._explain(problem)}") from problem
         except UnicodeDecodeError as problem:  # from the damaged text that SQLite quotes in its own error
             raise LedgerError(f"{self.path}: the ledger is damaged. {_RESTORE}") from problem
-
-    def _exists(self) -> None:
-        try:
-            there = self.path.is_file()
-        except (OSError, ValueError) as problem:
-            raise LedgerError(f"{self.path}: cannot be opened: {_reason(problem)}") from problem
-        if not there:
-            raise LedgerError(f"{self.path}: there is no such file; make a ledger with `treetop ledger create`")
 
     def _records(self, connection: sqlite3.Connection) -> list[Record]:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

@@ -278,8 +278,23 @@ class Loss:
             raise LossError(
                 f"large_delta is {large_delta!r}: True says that a large delta is meant, so give it beside a delta."
             )
-        self._check_accounting()
-        object.__setattr__(self, "budget", self._budget())
+        if accounting is not None and accounting not in get_args(Accounting):
+            raise LossError(
+                f"The accounting is {accounting!r}{nearest(str(accounting), get_args(Accounting))}; write "
+                '"zcdp" or "exact".'
+            )
+        if accounting == "exact" and noise is not None:
+            raise LossError("Exact accounting is for Gaussian noise: leave the accounting out, or the noise.")
+        if accounting == "exact" and self.definition != "approximate":
+            stated = "epsilon alone" if self.definition == "pure" else "rho"
+            raise LossError(
+                f"The loss is stated as {stated}, which is kept exactly as it is: exact accounting is for epsilon with "
+                "delta. Give both, or leave the accounting out."
+            )
+        budget = self.rho or self.epsilon
+        if self.epsilon is not None and self.delta is not None:
+            budget = rho_from_epsilon(self.epsilon, self.delta)
+        object.__setattr__(self, "budget", budget)
 
     @property
     def definition(self) -> Definition:
@@ -292,28 +307,6 @@ class Loss:
     def currency(self) -> Currency:
         """The definition in which its cost is stated and adds up: epsilon where it is pure, and otherwise rho."""
         return "pure" if self.definition == "pure" else "zcdp"
-
-    def _check_accounting(self) -> None:
-        if self.accounting is not None and self.accounting not in get_args(Accounting):
-            raise LossError(
-                f"The accounting is {self.accounting!r}{nearest(str(self.accounting), get_args(Accounting))}; write "
-                '"zcdp" or "exact".'
-            )
-        if self.accounting == "exact" and self.noise is not None:
-            raise LossError("Exact accounting is for Gaussian noise: leave the accounting out, or the noise.")
-        if self.accounting != "exact" or self.definition == "approximate":
-            return
-        stated = "epsilon alone" if self.definition == "pure" else "rho"
-        raise LossError(
-            f"The loss is stated as {stated}, which is kept exactly as it is: exact accounting is for epsilon with "
-            "delta. Give both, or leave the accounting out."
-        )
-
-    def _budget(self) -> Fraction:
-        if self.rho is not None:
-            return self.rho
-        assert self.epsilon is not None
-        return self.epsilon if self.delta is None else rho_from_epsilon(self.epsilon, self.delta)
 
     def epsilon_at(self, delta: Number) -> float:
         """The epsilon that this loss guarantees with this delta; a pure loss has the same at every delta."""
@@ -376,7 +369,7 @@ class Loss:
         raise IncompletePlan(
             f"loss.delta is {plain(self.delta)}, at least one in {number:,}, {what}: a release that told all about "
             "one of them, chosen at random, would keep it. Is this meant? Give a delta well below one in so many, such "
-            f"as {_well_below(number)}; or say that it is meant, with large_delta = true under [loss] "
+            f"as 1e-{len(str(number)) + 2}; or say that it is meant, with large_delta = true under [loss] "
             "(Loss(large_delta=True))"
         )
 
@@ -405,15 +398,6 @@ class Loss:
         if self.delta is not None:
             reported = f", so epsilon {plain(self.epsilon_at(self.delta))} at delta {plain(self.delta)}"
         return f"Zero-concentrated differential privacy with rho {amount}{reported}; Gaussian noise."
-
-
-def _well_below(number: int) -> str:
-    """A delta that is at most a hundredth of one in so many.
-
-    >>> _well_below(1200)
-    '1e-6'
-    """
-    return f"1e-{len(str(number)) + 2}"
 
 
 def say_reckless(part: str, value: Fraction) -> str:

@@ -181,7 +181,6 @@ NODE = Relation(
 )
 
 RELATIONS = Choices("relation", EDGE, USER_OUT, NODE)
-"""The relations that there are, by name."""
 
 
 def register_relation(relation: Relation) -> Relation:
@@ -258,7 +257,14 @@ class GraphUnit(Unit):
     graph: GraphRules
 
     def __init__(self, unit: Unit, graph: GraphRules) -> None:
-        if not _fits(unit, graph):
+        try:
+            fits = (unit.id, unit.contributions) == (
+                graph.kind.id,
+                graph.kind.edges(unit.contributions, graph.degree_bound),
+            )
+        except UnitError:
+            fits = False
+        if not fits:
             raise UnitError(
                 f"The relation {graph.relation!r} does not fit a unit of {unit.contributions} edges, told apart by "
                 f"{unit.id!r}; take the unit from the graph."
@@ -275,11 +281,3 @@ class GraphUnit(Unit):
     def limits(self) -> str:
         """Properties that distinguish units of one name, for a ledger."""
         return f"{self.graph.edges}, {super().limits}"
-
-
-def _fits(unit: Unit, graph: GraphRules) -> bool:
-    try:
-        most = graph.kind.edges(unit.contributions, graph.degree_bound)
-    except UnitError:
-        return False
-    return (unit.id, unit.contributions) == (graph.kind.id, most)
