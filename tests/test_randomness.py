@@ -57,8 +57,7 @@ def test_fresh_randomness_is_for_keys_names_and_passwords_only() -> None:
 KEYS = ("seed", "key", "testing_key")
 OPTIONAL = {
     ("noise/gate.py", "testing_key"), ("publishing/releasing.py", "testing_key"),
-    ("measure/questions.py", "testing_key"), ("measure/vectors.py", "testing_key"),
-    ("publishing/releasing.py", "key"),  # these are the keys of the noise
+    ("measure/questions.py", "testing_key"),  # these are the keys of the noise
     ("measure/measure.py", "key"),  # the key of the whole run, or a subkey
     ("measure/readers.py", "key"),  # without it no edge is left out
 }  # fmt: skip

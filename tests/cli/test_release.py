@@ -332,7 +332,7 @@ def test_a_disk_that_fills_up_is_one_message_and_the_loss_stays_spent(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter", full)
     code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
     assert code == 2
     assert "out: cannot be written: No space left on device" in message

@@ -39,7 +39,7 @@ def test_a_release_that_fails_after_the_charge_tells_the_head_too(desk: Path, mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter", full)
     _, message = refused(*RELEASE, "--out", "out")
     assert f"treetop: ledger head: {head()}\n" in message
 
