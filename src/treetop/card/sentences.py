@@ -15,6 +15,7 @@ from treetop._util.choices import with_article
 from treetop._util.numbers import plain
 from treetop.card.catalogue import CHOICES, TEXTS
 from treetop.errors import ReleaseError, TreetopError
+from treetop.io.row_batch import say_kept
 
 Sentence: TypeAlias = dict[str, Any]
 """A sentence as cards store it: its `id` and, if its text has parameters, their values as plain data under `with`."""
@@ -162,6 +163,9 @@ _WAYS: Mapping[str, Callable[[Any], str]] = {
     "a": with_article,
     "plural": plural,
     "list": ", ".join,
+    "and": " and ".join,
+    "by": " and by ".join,
+    "kept": say_kept,
     "thousands": lambda numbers: ", ".join(f"{number:,}" for number in numbers),
     "number": lambda exact: plain(Fraction(exact)),
     "percent": lambda share: f"{100 * float(Fraction(share)):g} %",
