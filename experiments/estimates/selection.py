@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from treetop.counts.counts import Counts
 from treetop.measure.questions import leaves_of
 from treetop.release.errors import SIZES
-from treetop.release.estimates.align import measured_tree, released_rows
-from treetop.release.measurements import Measurements
+from treetop.release.measurements import Measurements, measured_tree, released_rows
 from treetop.release.tree import ReleasedTree
 from treetop.repair.least_squares import from_below, least_squares
 

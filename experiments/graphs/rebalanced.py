@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.graphs.networks import Network, town_counts
+from experiments.graphs.rebalance import rebalance
 from experiments.kit.runs import key
 from treetop.noise import DiscreteGaussian, Key, NoiseStream
 from treetop.privacy import rho_from_epsilon
 from treetop.repair import euclidean
-from treetop.repair.rebalance import rebalance
 
 DELTA = 1e-8
 Ints = NDArray[np.int64]

@@ -25,7 +25,7 @@ from experiments.group_sizes.tables import (
     taxi_like,
 )
 from experiments.kit.runs import Kept
-from treetop.addons.lab.mechanisms.groups import RoundedHistograms
+from treetop.addons.lab.mechanisms.registry import RoundedHistograms
 from treetop.errors import TreetopError
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key

@@ -12,7 +12,7 @@ import pytest
 import treetop as tt
 from treetop._util.numbers import plain
 from treetop.card import RunInfo, describe_release, in_words
-from treetop.card.losses import loss_summary
+from treetop.card.statements import loss_summary
 from treetop.errors import ReleaseError
 from treetop.privacy import epsilon_from_rho
 

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 import treetop as tt
-from treetop.release.estimates.align import measured_tree
 from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.measurements import measured_tree
 from treetop.repair.least_squares import least_squares
 
 TOWNS = [f"{region}{town}" for region in "ABCDEFGH" for town in "abcdef"] + ["Zz"]  # Z has one town

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.measure.measure import NOTHING
-from treetop.release.estimates.align import align, descended
+from treetop.release.measurements import align, descended
 from treetop.release.tree import ReleasedTree
 
 # B has one county and D one town; AY, BX and CX are counties with one town, so that leaves are only children as well.

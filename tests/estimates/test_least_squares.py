@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from treetop.release.estimates.align import measured_tree
+from treetop.release.measurements import measured_tree
 from treetop.repair.least_squares import MeasuredLevel, least_squares
 
 Reals = NDArray[np.float64]

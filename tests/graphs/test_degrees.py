@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from experiments.graphs.rebalance import rebalance
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from tests.everyday import measure_degrees
 from treetop import Graph
@@ -24,7 +25,6 @@ from treetop.measure import measure as workload
 from treetop.noise import NoiseStream
 from treetop.plan.degree_unit import Form
 from treetop.plan.workload import PassThrough
-from treetop.repair.rebalance import rebalance
 
 KEY = bytes(range(32))
 EXACT = tt.Loss(rho=10**8)

@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 import treetop as tt
 from tests.everyday import measure_sizes
 from treetop import GroupSizes, GroupUnit, Hierarchy, Loss
-from treetop.addons.lab.mechanisms.groups import RoundedHistograms
+from treetop.addons.lab.mechanisms.registry import RoundedHistograms
 from treetop.measure.measure import Measuring
 from treetop.measure.vectors import measure_groups
 from treetop.noise import Key, NoiseStream

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.graphs.rebalance import rebalance
 from tests.processes import Server
 from treetop.errors import NumberError
 from treetop.noise import Key
 from treetop.repair import Tree, certified, chebyshev, euclidean, isotonic, project_tree, relax_isotonic, whole_weights
-from treetop.repair.rebalance import rebalance
 
 TREE = Tree.from_levels([[0, 2]])
 FAR = 2**62
@@ -67,7 +67,6 @@ FUZZ = """
     from treetop.counts.graph_reader import Nodes
     from treetop.counts.degree_projection import projected_degrees
     from treetop.repair.cumulative import relax_direct
-    from treetop.repair.rebalance import rebalance
     from treetop.measure.vectors import measured_groups
     from treetop.noise.gate import Gate
     from treetop.plan.groups import group_plan
@@ -135,7 +134,6 @@ FUZZ = """
         lambda: repair.Tree(array(1)),
         lambda: repair.Tree.from_levels([array(1), array(1)]),
         lambda: repair.Tree.from_parents(array(1)),
-        lambda: rebalance(array(1), number(), number(), None if random.random() < 0.5 else array(1), seed=1),
         lambda: projected_degrees(NODES, Edges(array(1), array(1), True), number(), KEY),
         lambda: NoiseStream(LAWS[random.integers(3)], KEY).fill(array(), number()),
         lambda: sampler(LAWS[random.integers(3)]).draw(array().astype(np.uint64), array()),

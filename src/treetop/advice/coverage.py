@@ -51,7 +51,6 @@ class Coverage:
     """Of some nodes, how many intervals hold the true count, and how wide they are."""
 
     nodes: int
-    """How many nodes."""
     covered: int
     """How many of them have their true count within their interval."""
     widths: float
@@ -95,11 +94,8 @@ class LevelCoverage:
     """The coverage of one level."""
 
     level: int
-    """The position in the spine; the total is 0."""
     name: str
-    """The name of the level."""
     sizes: tuple[SizeCoverage, ...]
-    """By size of true count."""
 
     @property
     def all_sizes(self) -> SizeCoverage:
@@ -271,7 +267,6 @@ class TwinCoverage:
     nominal: float
     """The confidence of the intervals."""
     runs: int
-    """How many releases were tried."""
     levels: tuple[LevelCoverage, ...]
     """What all of them gave together, level by level."""
     margins: tuple[LevelCoverage, ...] = ()

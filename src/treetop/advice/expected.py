@@ -248,7 +248,6 @@ class NotKept:
     name: str
     """As shares and costs name it."""
     counts: str
-    """Title."""
     margin: int
     """Its own measurement is within this of the truth, with the confidence asked for."""
     least: float

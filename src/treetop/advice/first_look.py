@@ -40,7 +40,6 @@ class LevelLook:
     """What the counts of one level are like."""
 
     name: str
-    """The level."""
     counts: str
     """What is counted, in words."""
     margin: int
@@ -58,7 +57,6 @@ class FirstLook:
     """What a drafted plan would be worth. Private."""
 
     tables: tuple[LevelLook, ...]
-    """The levels, coarse to fine."""
     count: str | None = None
     """The column that was taken for the count; None where each row was taken for one record."""
 

@@ -8,12 +8,22 @@ from typing import Any
 
 from treetop.card.composition import amount, composed
 from treetop.card.distributions import statements_of
-from treetop.card.losses import epsilon_of
 from treetop.card.meaning import meaning
 from treetop.card.run_info import DERIVATION, RunInfo
 from treetop.card.schema import FORMAT, validate_fields
 from treetop.card.sentences import paragraph, sentence
-from treetop.card.statements import agreeing, caveats, counted, coverage, exact, facts, guarantee, is_named, rows
+from treetop.card.statements import (
+    agreeing,
+    caveats,
+    counted,
+    coverage,
+    epsilon_of,
+    exact,
+    facts,
+    guarantee,
+    is_named,
+    rows,
+)
 from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE, LevelAccuracy, Part

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from treetop.card.distributions import statements_of
-from treetop.card.losses import epsilon_beside_others, epsilon_of, epsilon_of_rho
 from treetop.card.sentences import Sentence, sentence
+from treetop.card.statements import epsilon_beside_others, epsilon_of, epsilon_of_rho
 from treetop.plan.plan import Plan
 from treetop.privacy import Sensitivity
 

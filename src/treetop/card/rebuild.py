@@ -23,7 +23,6 @@ from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.relation import GraphRules, GraphUnit
 
 Described = Mapping[str, Any]
-"""A plan as its card describes it."""
 
 
 def rebuild_unit(card: Mapping[str, Any]) -> Unit:

@@ -65,13 +65,9 @@ class RunInfo:
     private: bool = True
     """False when the noise came from a testing key."""
     description: str = ""
-    """What the release is about, at length."""
     period: str | None = None
-    """The time that the data are about, in words."""
     columns: Mapping[str, str] | None = None
-    """The column of each attribute in the private table."""
     count: str | None = None
-    """The column that says how many records a row stands for."""
     keep: Mapping[str, Sequence[str]] | None = None
     """The values that a row must have to be in the data at all, by column."""
     drop: Mapping[str, Sequence[str]] | None = None
@@ -85,9 +81,7 @@ class RunInfo:
     id: str = field(default_factory=lambda: str(uuid4()))
     """A random name for this release."""
     time: str = field(default_factory=_today)
-    """The day on which it was made, UTC."""
     software: Mapping[str, str] = field(default_factory=_software)
-    """What it was made with."""
 
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> RunInfo:

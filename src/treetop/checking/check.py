@@ -160,7 +160,6 @@ class Verdict:
     """What became of one check."""
 
     subject: str
-    """What was checked."""
     findings: tuple[str, ...] = ()
     """What is wrong; empty where it was verified."""
     caution: bool = False

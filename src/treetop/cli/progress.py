@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
-from treetop._util.signals import ENDING
+from treetop._util.system import ENDING
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -36,7 +36,6 @@ class CombinedTables:
 
     grid: Grid
     tables: tuple[NoisyTable, ...]
-    """As they were measured."""
     values: Mapping[Depths, Reals] = field(repr=False)
     """The estimate of each measured table."""
 

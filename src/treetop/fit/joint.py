@@ -21,7 +21,6 @@ class JointFit:
     combined: CombinedTables
     """Least squares over the measured tables: unbiased, with exact variances."""
     fitted: FittedTable
-    """The non-negative fit."""
     counts: Ints = field(repr=False)
     """The whole counts, one axis per attribute, at the depths of the trunk."""
     trunk: Depths

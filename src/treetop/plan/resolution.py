@@ -35,9 +35,7 @@ class Rule:
     """A rule that decides which children are named."""
 
     name: str
-    """Its name in plans."""
     words: str
-    """The threshold in words; `{value}` stands for the chosen number."""
     scale: int = 1
     """Factor of the number in words: 100 for percentages."""
     caution: str = ""
@@ -260,9 +258,7 @@ class Preference:
     """A preference, with the repair and order that it decides."""
 
     name: Prefer
-    """Its name in plans."""
     words: str
-    """Description, with its price."""
     repair: Repair
     order: Order
 

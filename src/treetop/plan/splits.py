@@ -38,7 +38,6 @@ class NamedSplit:
     """A split that a plan file can name."""
 
     words: str
-    """Description for the reference."""
     weights: Callable[[Spine, Unit, Loss, Unknown, Container[str]], dict[str, Fraction]]
 
 

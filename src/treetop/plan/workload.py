@@ -54,12 +54,9 @@ class Part:
     """Position in the workload; on a spine the total is 0."""
     name: str
     nodes: int
-    """Number of cells in the public domain."""
     share: Fraction
-    """Share of the loss."""
     how: How
     cost: Fraction = Fraction(0)
-    """Cost: rho, or epsilon for a pure loss."""
 
     @property
     def is_exact(self) -> bool:
@@ -298,9 +295,7 @@ class LevelAccuracy:
     """Position in the spine; the total is 0, and margins come after the leaves."""
     name: str
     nodes: int
-    """Number of nodes in the public domain."""
     share: float
-    """Share of the loss."""
     noise: float
     """Standard deviation of one measurement; 0 if nothing is measured."""
     margin: int
@@ -321,7 +316,6 @@ class Accuracy:
     levels: tuple[LevelAccuracy, ...]
     """One row per level, from the total down."""
     confidence: float
-    """Confidence of margins and bounds, between 0 and 1."""
     margins: tuple[LevelAccuracy, ...] = ()
     """One row per table beside the spine."""
 

@@ -42,7 +42,6 @@ class Answers:
     """The noisy answers to a batch of questions, with the charge."""
 
     answers: tuple[Answer, ...]
-    """The answers, in the order of the questions."""
     estimates: tuple[QuestionEstimate, ...] | None
     """Estimates for the same questions from all answers about this table. They are consistent with each other and
     change when more is asked. None if there are too many answers to fit, or if the ledger is older than version 0.4."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from treetop._util.lazy import changed
-from treetop._util.signals import held_signals
+from treetop._util.system import held_signals
 from treetop.card import RunInfo
 from treetop.card.composition import composed, expected_composition, reserved_composition
 from treetop.counts.graph_reader import rules_of

@@ -11,9 +11,8 @@ from typing import Any
 from treetop.advice import counts_groups, known_outlook, largest_sizes, margins_not_kept
 from treetop.card import in_words
 from treetop.card.distributions import statements_of
-from treetop.card.losses import loss_summary
 from treetop.card.meaning import meaning
-from treetop.card.statements import before_a_release, exact, facts, reckless, worse_than_none
+from treetop.card.statements import before_a_release, exact, facts, loss_summary, reckless, worse_than_none
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.workload import LevelAccuracy
 from treetop.publishing.publish import Published

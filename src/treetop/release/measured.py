@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from treetop.domain.constraints import PublicFacts
 from treetop.measure.measure import NOTHING, Evidence
 from treetop.plan.resolution import HighMeasurements, number_of_tests
-from treetop.release.estimates.align import descended
 from treetop.release.intervals.nodes import LevelIntervals, named_risks, node_intervals, risk_of
-from treetop.release.measurements import Measurements
+from treetop.release.measurements import Measurements, descended
 from treetop.release.tree import ReleasedTree
 
 Ints = NDArray[np.int64]

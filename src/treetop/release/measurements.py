@@ -6,8 +6,8 @@ them, and better estimates can be made of them at any time, at no cost in privac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,10 @@ from treetop._util.arrays import first_disorder
 from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
-from treetop.measure.measure import Evidence
+from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
-from treetop.release.tree import ReleasedTree, nodes_at, spans_at, whole_numbers
+from treetop.release.tree import ReleasedTree, ancestors, changes, nodes_at, spans_at, whole_numbers
+from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel
 
 Ints = NDArray[np.int64]
 
@@ -120,3 +121,128 @@ class Measurements:
             levels.append(LevelMeasurements(nodes, value[start:stop]))
         total = int(value[0]) if bounds[1] else None
         return Measurements(spine, total, tuple(laws), tuple(levels))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLevel(MeasuredLevel):
+    """The nodes of one level, in spine order: those measured, and only children on the way to others."""
+
+    value: Ints
+    """The measurement; 0 if there is none."""
+    nodes: NDArray[np.int32]
+    """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
+    measured: NDArray[np.bool_]
+
+
+def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
+    """Return the levels of the tree from the root down; `total` is the measured or the public total."""
+    spine, laws = measurements.spine, measurements.laws
+    if not measurements.complete:
+        raise ReleaseError("not every measurement was kept: release with `keep_measurements=True`")
+    levels = [level for level in measurements.levels if level is not None]
+    above = [ancestors(spine, index, index + 1, seen.nodes) for index, seen in enumerate(levels)]
+    on_the_way = [nodes[:, changes(nodes)] for nodes in above]
+    root = np.zeros((len(spine.attributes), 1), np.int32)
+    known = np.array([0.0 if laws[0] is None else _variance(laws[0])])  # a public total is exact
+    tree = [TreeLevel(np.zeros(1, np.int64), np.array([total]), known, root, np.array([True]))]
+    # The rows, in the last level made, of the ancestors of the nodes still to come.
+    found = [np.zeros(nodes.shape[1], np.int64) for nodes in on_the_way]
+    for index, (level, seen) in enumerate(zip(spine.levels, levels, strict=True)):
+        later = on_the_way[index + 1 :]
+        here = [ancestors(spine, level.index, index + 1 + step, nodes) for step, nodes in enumerate(later)]
+        parent = found[index][np.cumsum(changes(above[index])) - 1]
+        keys = [level.keys(parent, seen.nodes)]
+        keys += [level.keys(found[index + 1 + i], nodes) for i, nodes in enumerate(here)]
+        distinct, first = np.unique(np.concatenate(keys), return_index=True)
+        nodes = np.concatenate([seen.nodes, *here], axis=1)[:, first]
+        measured = first < len(seen)
+        value = np.where(measured, np.append(seen.value, 0)[np.minimum(first, len(seen))], 0)
+        variance = np.where(measured, _variance(laws[level.index]), np.inf)
+        tree.append(TreeLevel(distinct // level.widest, value, variance, nodes, measured))
+        for i, key in enumerate(keys[1:]):
+            found[index + 1 + i] = np.searchsorted(distinct, key)
+    return tree
+
+
+def _variance(law: Law | None) -> float:
+    return LEAST_VARIANCE if law is None else max(law.standard_deviation**2, LEAST_VARIANCE)
+
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The measured nodes of one level below the root, as nodes of a released tree."""
+
+    level: TreeLevel
+    """The measured nodes, and only children on the way to others."""
+    parent: Ints
+    """Row of each one's parent among the released nodes of the level above; −1 if it is not released."""
+    row: Ints
+    """Row of each among the released nodes of its own level; −1 if it is not released."""
+
+
+def released_rows(tree: ReleasedTree, measured: list[TreeLevel]) -> Iterator[Alignment]:
+    """Yield, level by level from the top down, the rows of measured nodes in a released tree."""
+    row = np.zeros(1, np.int64) if len(tree.at(0)) else np.full(1, -1)
+    for level, split in zip(measured[1:], tree.spine.levels, strict=True):
+        parent = row[level.parent]
+        row = tree.children(split.index, parent, level.nodes)
+        yield Alignment(level, parent, row)
+
+
+def align(tree: ReleasedTree, measurements: Measurements) -> Evidence:
+    """Return the measurements for the intervals of released nodes; all measurements must have been kept."""
+    measured = measured_tree(measurements, measurements.total or 0)  # the root's value does not matter here
+    levels = (_level(tree, index, found) for index, found in enumerate(released_rows(tree, measured), start=1))
+    return Evidence(measurements.total, tuple(levels), measurements.laws)
+
+
+def _level(tree: ReleasedTree, index: int, found: Alignment) -> LevelEvidence:
+    parents = tree.parents(index)
+    fanout = tree.fanout(index)
+    own = np.full(len(parents), NOTHING)
+    released = found.level.measured & (found.row >= 0)
+    own[found.row[released]] = found.level.value[released]
+    beside = found.level.measured & (found.parent >= 0)
+    slots = found.level.value[beside]
+    if (own[fanout[parents] > 1] == NOTHING).any() or int(fanout[fanout > 1].sum()) != len(slots):
+        raise ReleaseError(f"a node of {tree.spine.levels[index - 1].name} is released, but was not measured")
+    highest = np.full(len(fanout), NOTHING)
+    dropped = beside & (found.row < 0)
+    np.maximum.at(highest, found.parent[dropped], found.level.value[dropped])
+    return LevelEvidence(own, highest, slots)
+
+
+def descended(tree: ReleasedTree, measurements: Measurements) -> tuple[ReleasedTree, Evidence]:
+    """Return a tree as the descent has left it: every node that has measured children, with zeros where needed.
+
+    Below a node of which nothing is released any more one leaf stands, at zero; any leaf would do, since the
+    measurements beside it are known.
+    """
+    measured = measured_tree(measurements, measurements.total or 0)
+    rows = [np.zeros(1, np.int64), *(found.row for found in released_rows(tree, measured))]
+    missing = [_missing(tree.spine, measured, rows, index) for index in range(len(measured) - 1)]
+    nodes = np.concatenate([tree.nodes, *missing], axis=1).astype(np.int32)
+    count = np.concatenate([tree.count, *(np.zeros(leaves.shape[1], np.int64) for leaves in missing)])
+    order = np.lexsort(pack(tree.spine, nodes)[::-1])
+    whole = replace(tree, nodes=nodes[:, order], count=count[order])
+    return whole, align(whole, measurements)
+
+
+def _missing(spine: Spine, measured: list[TreeLevel], rows: list[Ints], index: int) -> Ints:
+    """Return a leaf for each node of a level that has measured children, none of which goes on or is released."""
+    below = measured[index + 1]
+    goes_on = rows[index + 1] >= 0
+    if index + 2 < len(measured):
+        goes_on[measured[index + 2].parent] = True
+    divided, covered = np.zeros(len(measured[index]), dtype=bool), np.zeros(len(measured[index]), dtype=bool)
+    divided[below.parent] = True
+    covered[below.parent[goes_on]] = True
+    start, stop = spans_at(spine, index + 1, below.nodes)
+    single = np.flatnonzero((stop - start == 1).all(axis=0) & ~covered[below.parent])
+    _, first = np.unique(below.parent[single], return_index=True)
+    if len(first) != int((divided & ~covered).sum()):
+        raise ReleaseError("the measurements are not those of one descent: below some node they end too early")
+    return start[:, single[first]]

@@ -42,7 +42,6 @@ class Release(Queries):
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
     count: NDArray[np.int64] = field(repr=False)
-    """The released count of each leaf, above zero. A leaf that is not here is a released zero."""
     card: dict[str, Any] = field(repr=False)
     plan_toml: str | None = field(default=None, repr=False)
     evidence: Evidence | None = field(default=None, repr=False)

@@ -50,7 +50,6 @@ class LevelEstimates:
     """The best estimates of one level: real numbers, which may be negative, but add up."""
 
     value: Reals
-    """The estimates."""
     variance: Reals
     """Their variances, if the tree were fixed beforehand."""
 

@@ -20,9 +20,9 @@ from treetop.domain.table_cells import Depths
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError
 from treetop.measure.margins import groups_of
-from treetop.release.estimates.align import TreeLevel, measured_tree
 from treetop.release.estimates.reestimate import all_measurements
 from treetop.release.margins import MarginTable, codes_of
+from treetop.release.measurements import TreeLevel, measured_tree
 from treetop.release.tree import ReleasedTree, codes_at, spans_at
 from treetop.repair.least_squares import LevelEstimates, MeasuredLevel, least_squares
 

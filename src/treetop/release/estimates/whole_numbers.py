@@ -27,9 +27,8 @@ from treetop.domain.spine_level import AttributeStep, Level
 from treetop.measure.blocks import FAR, cells_of_rows
 from treetop.measure.merged import Rows, fit_rows
 from treetop.noise import Law
-from treetop.release.estimates.align import measured_tree
 from treetop.release.margins import MarginTable, columns_of, find
-from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.measurements import LevelMeasurements, Measurements, measured_tree
 from treetop.release.tree import LevelNodes, ReleasedTree, spans_at
 from treetop.repair.least_squares import from_below
 from treetop.repair.sharing import share_by_least_squares

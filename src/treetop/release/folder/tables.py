@@ -28,10 +28,9 @@ from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders
 from treetop.noise import Law
 from treetop.noise.law import described_law
-from treetop.release.estimates.align import align
 from treetop.release.intervals.remainders import remainder_intervals
 from treetop.release.margins import MarginTable, agreed_margins, bounds_of, codes_of
-from treetop.release.measurements import LevelMeasurements, Measurements
+from treetop.release.measurements import LevelMeasurements, Measurements, align
 from treetop.release.shards import Shards
 from treetop.release.tree import ReleasedTree, nodes_at, spans, whole_numbers
 from treetop.repair import REPAIRS

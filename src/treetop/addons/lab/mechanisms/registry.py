@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.numbers import Number
 from treetop.addons.lab.mechanisms.baselines import (
     BottomUp,
     Hay,
@@ -15,7 +22,6 @@ from treetop.addons.lab.mechanisms.baselines import (
     Suppression,
     VanillaGauss,
 )
-from treetop.addons.lab.mechanisms.groups import KINDS, OfGroups
 from treetop.addons.lab.mechanisms.inftda import (
     EuclideanTDA,
     InfTDA,
@@ -25,8 +31,127 @@ from treetop.addons.lab.mechanisms.inftda import (
     WithFacts,
     WithMargins,
 )
-from treetop.addons.lab.mechanisms.mechanism import Mechanism
+from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate, Mechanism, NotServed
+from treetop.advice.public import sizes_of
+from treetop.counts.counts import Counts, pack
 from treetop.errors import PlanError
+from treetop.measure.readers import leaves_above_zero
+from treetop.measure.vectors import measured_groups
+from treetop.noise import Key
+from treetop.noise.gate import Gate
+from treetop.plan.group_unit import Form, GroupUnit
+from treetop.plan.groups import SIZE, GroupSizeReader
+from treetop.plan.plan import Plan
+from treetop.plan.region_histograms import Method, Public, RegionHistograms, region_tree
+from treetop.plan.workload import Part
+from treetop.privacy import Split
+from treetop.repair.groups import round_cumulative, round_direct
+
+# The mechanisms for group sizes: sizes or cumulative sizes are measured, and repaired in one of three ways.
+# Differential Privacy of Hierarchical Census Data (CP 2019), M_H and M_c, each rounded (r) or exact (dp); and the joint
+# repair (r+dp), which is not in the paper. They are compared under one unit, loss and split.
+
+
+@dataclass(frozen=True)
+class RoundedHistograms(RegionHistograms):
+    """Also real numbers that add up, rounded one by one, so that they need not add up any more."""
+
+    methods: ClassVar[Mapping[tuple[bool, str], Method]] = {
+        **RegionHistograms.methods,
+        (False, "rounded"): ("M_H^r", round_direct),
+        (True, "rounded"): ("M_c^r", round_cumulative),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class OfGroups(Mechanism):
+    """A mechanism for group sizes: a class for every form of the measurements and repair, named by both."""
+
+    form: ClassVar[Form]
+    repair: ClassVar[str]
+
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    public: Public = "total"
+    """Public numbers of groups; only joint repairs keep those of regions."""
+    plan: Plan = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.unit.counts != GroupUnit.counts:
+            raise NotServed(
+                f"{self.name} is for group sizes, and these are counts of records: compare inftda or others"
+            )
+        plan = Plan(
+            self.spine,
+            GroupUnit.of(self.unit).in_plan(self.form, self.spine.attributes[SIZE].sizes[-1] - 1),
+            self.loss,
+            self.split,
+            "euclidean",
+            reader=GroupSizeReader("histogram", number=1),  # the noise is not bound to it: any number can be read
+            mechanism=RoundedHistograms(self.public, self.repair),
+        )
+        object.__setattr__(self, "plan", plan)
+
+    @property
+    def levels(self) -> tuple[Part, ...]:
+        """The total, which is public, and every level of the spine."""
+        return self.plan.levels
+
+    @property
+    def spent(self) -> Fraction:
+        """Cost of a run: epsilon if the loss is pure, otherwise rho."""
+        return self.plan.spent
+
+    @property
+    def definition(self) -> str:
+        """The privacy that a run gives, in one sentence."""
+        return f"{self.unit.sentence()} {self.loss.sentence()}"
+
+    def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
+        """Measure the private sizes once, and return the publishable estimate."""
+        with measured_groups(self.plan, sizes_of(self.spine, counts), Gate(key), None, threads) as found:
+            released = found.counts
+        levels = [self._level(depth, released[own]) for depth, own in enumerate(region_tree(self.plan.regions).levels)]
+        leaves = levels[-1]
+        if self.repair != "rounded":
+            return Estimate(self.spine, leaves.keys, leaves.value)
+        # Rounded one by one, levels are not the sums of those below.
+        total = LevelEstimate(tuple(pack(self.spine, np.zeros((2, 1), np.int32))), np.array([released[0].sum()]))
+        return Estimate(self.spine, leaves.keys, leaves.value, (total, *levels))
+
+    def _level(self, depth: int, number: NDArray[np.int64]) -> LevelEstimate:
+        """Return the nodes of a level that are not zero: the path of each is that of its first leaf."""
+        (size, region), value = leaves_above_zero(number)
+        leaf = region
+        if depth == 0:
+            leaf = np.zeros_like(region)
+        elif depth < len(self.plan.regions.levels):
+            above = self.plan.regions.ancestors(depth - 1)
+            leaf = np.searchsorted(above, region)
+        nodes = {SIZE: size, self.plan.place: leaf}
+        rows = np.array([nodes[name] for name in self.spine.attributes], np.int32)
+        return LevelEstimate(tuple(pack(self.spine, rows)), value)
+
+
+_ABOUT: dict[tuple[Form, str], str] = {
+    ("direct", "rounded"): "M_H^r: sizes are measured, and the nearest real numbers that add up are rounded; sums may "
+    "break.",
+    ("direct", "exact"): "M_H^dp: sizes are measured, and become the nearest whole numbers that add up.",
+    ("direct", "joint"): "M_H^r+dp: sizes are measured; the nearest real numbers become whole ones that keep all sums.",
+    ("cumulative", "rounded"): "M_c^r: cumulative sizes are measured, and the nearest real ones that rise and add up "
+    "are rounded.",
+    ("cumulative", "exact"): "M_c^dp: cumulative sizes are measured, made to rise, and their differences to add up.",
+    ("cumulative", "joint"): "M_c^r+dp: cumulative sizes are measured; the nearest that rise and add up become whole "
+    "ones.",
+}
+
+
+def _kind(form: Form, repair: str, about: str) -> type[OfGroups]:
+    name = f"{form}-{repair}"
+    return type(f"OfGroups[{name}]", (OfGroups,), {"name": name, "about": about, "form": form, "repair": repair})
+
+
+KINDS = tuple(_kind(*of, about) for of, about in _ABOUT.items())
+
 
 Kind = TypeVar("Kind", bound=type[Mechanism])
 
