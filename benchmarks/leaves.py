@@ -26,6 +26,7 @@ import pyarrow as pa
 import treetop as tt
 from benchmarks.full_detail import show
 from benchmarks.scale import records_of
+from treetop._util.dtypes import Ints
 from treetop._util.lazy import later
 from treetop.card import RunInfo, describe_release
 from treetop.measure.descent import descent_of
@@ -33,7 +34,7 @@ from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
 from treetop.release.measured import KeptMeasurements
 from treetop.release.release import Release
-from treetop.release.shards import PART, ROW_GROUPS, Ints, Leaves, Shards, ShardTree, Top
+from treetop.release.shards import PART, ROW_GROUPS, Leaves, Shards, ShardTree, Top
 
 SIZES = (20, 10, 50, 36)
 LEVELS = ("region", "province", "municipality", "section")

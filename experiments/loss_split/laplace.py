@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treetop.advice.error_laws import ErrorLaw, Floats, as_counts
+from treetop._util.dtypes import Floats
+from treetop.advice.error_laws import ErrorLaw, as_counts
 
 
 @dataclass(frozen=True)

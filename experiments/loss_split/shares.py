@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.loss_split.laplace import LaplaceErrors
-from treetop.advice.error_laws import Floats
+from treetop._util.dtypes import Floats
 
 Weighting: TypeAlias = Literal["log", "linear", "quadratic"]
 

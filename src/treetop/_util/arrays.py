@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel, kernel_in_place
 
 U = np.uint64
@@ -31,7 +32,7 @@ def buffers(texts: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]
     return start[texts.offset : texts.offset + len(texts) + 1], letters
 
 
-def aligned(words: int) -> NDArray[np.uint64]:
+def aligned(words: int) -> Words:
     """Return room for so many words, which begins where a line of the processor's cache does."""
     room = np.empty(words + _LINE - 1, np.uint64)
     before = -(room.ctypes.data // 8) % _LINE
@@ -77,7 +78,7 @@ def writable(values: NDArray[T]) -> NDArray[T]:
 
 
 @kernel_in_place
-def copy_into(out: NDArray[np.int64], values: NDArray[np.int64]) -> None:
+def copy_into(out: Ints, values: Ints) -> None:
     """Write values from the beginning of an array on.
 
     Numba compiles `out[:] = values` together with the words of an error about shapes, which takes seconds.
@@ -103,8 +104,7 @@ _MANY = 1 << 20
 _TOGETHER = 256
 _SAMPLED = 16
 
-Words = NDArray[np.uint64]
-Values = NDArray[np.int64]
+Values = Ints
 
 
 def sort_rows(keys: Sequence[Words], values: Values | None = None) -> tuple[list[Words], Values | None]:
@@ -163,7 +163,7 @@ def fences_of(parts: Sequence[Words], ranges: int) -> Words:
     return sample[np.arange(1, ranges) * len(sample) // ranges]
 
 
-def find_ranges(fences: Words, words: Words) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+def find_ranges(fences: Words, words: Words) -> tuple[NDArray[np.uint16], Ints]:
     """Return the range of each word, and how many words each range has."""
     found, sizes = np.empty(len(words), np.uint16), np.zeros(len(fences) + 1, np.int64)
     _find_ranges(words, fences, found, sizes)
@@ -171,7 +171,7 @@ def find_ranges(fences: Words, words: Words) -> tuple[NDArray[np.uint16], NDArra
 
 
 @kernel
-def _find_ranges(words: Words, fences: Words, found: NDArray[np.uint16], sizes: NDArray[np.int64]) -> None:
+def _find_ranges(words: Words, fences: Words, found: NDArray[np.uint16], sizes: Ints) -> None:
     """Find ranges by halving, a few hundred words together: so no step waits for the one before or is mispredicted."""
     at = np.empty(_TOGETHER, np.uint64)
     for begin in range(0, len(words), _TOGETHER):
@@ -190,7 +190,7 @@ def _find_ranges(words: Words, fences: Words, found: NDArray[np.uint16], sizes: 
 
 
 @kernel_in_place
-def move(words: Words, found: NDArray[np.uint16], place: NDArray[np.int64], out: Words) -> None:
+def move(words: Words, found: NDArray[np.uint16], place: Ints, out: Words) -> None:
     """Write words out range by range, each from a place on, which goes on with it."""
     for i in range(len(words)):
         at = place[found[i]]
@@ -293,7 +293,7 @@ def siphash(key0: np.uint64, key1: np.uint64, data: NDArray[np.uint8], at: np.ui
 
 @kernel
 def siphash_texts(
-    key0: np.uint64, key1: np.uint64, start: NDArray[np.int32], letters: NDArray[np.uint8], hashes: NDArray[np.uint64]
+    key0: np.uint64, key1: np.uint64, start: NDArray[np.int32], letters: NDArray[np.uint8], hashes: Words
 ) -> None:
     """Write the hash of each text, of which `buffers` tells where it starts."""
     for row in range(len(hashes)):

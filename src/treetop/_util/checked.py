@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Floats, Ints
 from treetop.errors import NumberError
 
 MOST = 1 << 58
@@ -21,7 +22,7 @@ LARGEST_REAL = 1e150
 """The largest magnitude of a real number: its square is finite."""
 
 
-def whole_numbers(values: Any, what: str, ndim: int = 1, most: int = MOST) -> NDArray[np.int64]:
+def whole_numbers(values: Any, what: str, ndim: int = 1, most: int = MOST) -> Ints:
     """Return an array of whole numbers with magnitudes of at most `most`.
 
     >>> whole_numbers([1.0, 2.0], "counts").tolist()
@@ -36,7 +37,7 @@ def whole_numbers(values: Any, what: str, ndim: int = 1, most: int = MOST) -> ND
     return np.asarray(given, np.int64, order="C")
 
 
-def real_numbers(values: Any, what: str, ndim: int = 1, least: float = -LARGEST_REAL) -> NDArray[np.float64]:
+def real_numbers(values: Any, what: str, ndim: int = 1, least: float = -LARGEST_REAL) -> Floats:
     """Return an array of finite real numbers, none below `least`."""
     reals = np.asarray(_numbers(values, what, "finite", ndim), np.float64, order="C")
     if not np.isfinite(reals).all() or (reals.size and (reals.max() > LARGEST_REAL or reals.min() < least)):
@@ -65,7 +66,7 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = MOST) -> int
     return int(number)
 
 
-def check_sum(values: NDArray[np.int64], more: int, what: str) -> None:
+def check_sum(values: Ints, more: int, what: str) -> None:
     """Refuse whole numbers whose magnitudes sum, with some more, to what could leave 64 bits."""
     if float(np.abs(values).sum(dtype=np.float64)) + float(more) + values.size > MOST:
         raise NumberError(f"{what}: they do not fit 64 bits when summed")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Ints, Words
 from treetop._util.system import Progress
 from treetop.advice.public import Prior
 from treetop.advice.trials import fitted, public_twin
@@ -32,9 +32,6 @@ from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans
 from treetop.release.zeros import LevelSums, level_sums
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 RUNS = 5
 """How often a plan is tried on a public twin."""
@@ -158,7 +155,7 @@ def pooled(runs: Sequence[tuple[LevelCoverage, ...]]) -> tuple[LevelCoverage, ..
 class _Sides:
     """What is released (leaves and remainders) and what is true (leaves), in one spine order."""
 
-    keys: list[NDArray[np.uint64]]
+    keys: list[Words]
     reach: Ints
     """How far each released entry is refined, by the position of its level; -1 for what is true."""
     true: Ints

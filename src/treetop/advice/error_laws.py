@@ -18,16 +18,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from treetop._util.dtypes import Floats, Ints
 from treetop.errors import LossError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.privacy import Loss, Unit
-
-Floats: TypeAlias = NDArray[np.float64]
 
 SUMMED_UP_TO = 16.0
 """The discrete Gaussian is summed up to this scale; beyond, the closed form is within 1e-9 of the sums."""
@@ -224,7 +223,7 @@ class Sums(NamedTuple):
     tail2: Floats
     tail4: Floats
 
-    def place(self, n: Floats) -> NDArray[np.int64]:
+    def place(self, n: Floats) -> Ints:
         """Return the index of each count; beyond the last one the tails are zero."""
         if (n != np.floor(n)).any():
             raise LossError("discrete noise is added to whole counts: round the counts first")

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from treetop.advice.error_laws import Floats
+from treetop._util.dtypes import Flags, Floats, Ints
 from treetop.domain.marginal import exact_margins, title_of
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
@@ -133,7 +132,7 @@ class ErrorModel:
         coefficients = [own * leaves / tables.nodes(table) ** 2 for own, table in zip(added, self.wanted, strict=True)]
         return np.array(coefficients).reshape(len(self.wanted), len(first)), weights
 
-    def _taken(self, lattice: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _taken(self, lattice: Ints) -> Flags:
         """Whether the estimate takes each component (column) from each measured table (row)."""
         tables = self.tables
         tells = np.array([_under(lattice, table) for table in tables.all]).reshape(len(tables.all), -1)
@@ -155,11 +154,11 @@ class ErrorModel:
         of_margins = tells & beside[:, None]
         # The total is settled before all margins.
         by_margins = of_margins.any(axis=0) & lattice.any(axis=0)
-        taken: NDArray[np.bool_] = np.where(by_margins, of_margins, first)
+        taken: Flags = np.where(by_margins, of_margins, first)
         return taken
 
 
-def _under(lattice: NDArray[np.int64], table: Depths) -> NDArray[np.bool_]:
+def _under(lattice: Ints, table: Depths) -> Flags:
     """Whether a table determines each component."""
     return np.asarray(np.all(lattice <= np.array(table)[:, None], axis=0))
 

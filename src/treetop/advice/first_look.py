@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Ints
 from treetop.counts.encode import Weighing
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
@@ -26,8 +26,6 @@ from treetop.io.table import batches
 from treetop.plan.file.draft import drafted_splits
 from treetop.plan.plan import Plan
 from treetop.privacy.loss import Loss
-
-Ints = NDArray[np.int64]
 
 STAND_IN = Loss(epsilon=1.0, delta=1e-8)
 """The loss of a first look."""
@@ -130,7 +128,7 @@ def _leaves(inspection: Inspection, spine: Spine) -> tuple[Ints, Ints]:
     for batch in batches(source, list(dict.fromkeys([*columns, *([] if count is None else [count])]))):
         pairs = zip(columns, spine.attributes.values(), strict=True)
         own = np.array([tree.encode(as_text(batch.rows.column(name), name)) for name, tree in pairs])
-        known: NDArray[np.bool_] = np.logical_and.reduce(own >= 0)
+        known: Flags = np.logical_and.reduce(own >= 0)
         leaves.append(own[:, known])
         weights.append((np.ones(len(known), np.int64) if weighing is None else weighing.read(batch))[known])
     return np.concatenate(leaves, axis=1), np.concatenate(weights)

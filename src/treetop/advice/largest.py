@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Ints
 from treetop.advice.public import NOT_COMPARED, Prior, is_release, private_tables, refuse_private
 from treetop.advice.report import Report
 from treetop.errors import DataError, PlanError
@@ -34,8 +34,6 @@ from treetop.plan.plan import Plan
 from treetop.privacy.accountant import noise_for
 from treetop.release.degrees import DegreeTables
 from treetop.release.release import Release
-
-Ints = NDArray[np.int64]
 
 
 def largest_sizes(plan: Plan, confidence: float, twin: Prior | None = None) -> Report:
@@ -109,11 +107,7 @@ PEOPLE = ("people", "count")
 
 
 def largest_degrees(
-    plan: Plan,
-    file: PlanFile | None,
-    twin: Prior | str | Path,
-    source: str | None = None,
-    people: float | None = None,
+    plan: Plan, file: PlanFile | None, twin: Prior | str | Path, source: str | None = None, people: float | None = None
 ) -> Report:
     """Weigh every largest degree theta: people with more edges, who would be cut off, against the noise of a count.
 

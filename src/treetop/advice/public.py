@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from treetop.advice.error_laws import Floats
+from treetop._util.dtypes import Flags, Floats, Ints
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
 from treetop.counts.group_reader import GroupColumns, GroupSizes, Reader
@@ -46,8 +45,6 @@ from treetop.plan.groups import SIZE, GroupSizeReader, inner
 from treetop.plan.plan import Plan
 from treetop.release.release import Release
 from treetop.release.selection import Selection
-
-Ints = NDArray[np.int64]
 
 # A plan, and its kind.
 
@@ -136,9 +133,9 @@ class Layer:
     """For each node above zero of the level above, how many public children it has."""
 
     @property
-    def measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> Flags:
         """Which nodes a descent would measure: those that are not an only child."""
-        measured: NDArray[np.bool_] = self.children[self.parent] > 1
+        measured: Flags = self.children[self.parent] > 1
         return measured
 
     @property

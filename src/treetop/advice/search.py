@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from treetop.advice.error_laws import Floats
+from treetop._util.dtypes import Floats
 from treetop.advice.expected import Depths, ErrorModel, Tables, best_shares, sizes_of
 from treetop.counts.constraint_reader import COUNT
 from treetop.domain.constraints import COUNTED, INVARIANT, Fact, PublicFacts

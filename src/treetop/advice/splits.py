@@ -13,13 +13,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import Number, positive
 from treetop._util.system import Progress
-from treetop.advice.error_laws import Floats, Term, error_law, least_error, least_loss
+from treetop.advice.error_laws import Term, error_law, least_error, least_loss
 from treetop.advice.losses import REST, add_rest, definition_of, levels_named, loss_report, share_of_loss, smallest_loss
 from treetop.advice.public import Planned, Prior, counts_groups, layers, open_plan, prior_of, refuse_other_kinds
 from treetop.advice.report import Report
-from treetop.advice.trials import Ints, Nodes, public_twin, simulate, squared_errors
+from treetop.advice.trials import Nodes, public_twin, simulate, squared_errors
 from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -179,12 +180,7 @@ def reached_coefficients(spine: Spine, twin: Counts, weights: Sequence[float]) -
 
 
 def _loss_for_error(
-    plan: Plan,
-    prior: Prior,
-    error: float,
-    weights: Mapping[str, float],
-    kind: Definition,
-    delta: Fraction | None,
+    plan: Plan, prior: Prior, error: float, weights: Mapping[str, float], kind: Definition, delta: Fraction | None
 ) -> Report:
     """Find the smallest loss, and its split, at which the total squared error expected of a prior is at most `error`.
 
@@ -287,13 +283,7 @@ def _gain(before: Floats, after: Floats) -> tuple[bool, float]:
 
 
 def _split_by_trials(
-    plan: Plan,
-    prior: Prior,
-    weights: Mapping[str, float],
-    *,
-    runs: int,
-    threads: int | None,
-    progress: Progress | None,
+    plan: Plan, prior: Prior, weights: Mapping[str, float], *, runs: int, threads: int | None, progress: Progress | None
 ) -> Report:
     """Find the best of several splits of a plan for group sizes, whose errors have no closed form."""
     by_level = np.array([0.0, *(weights[level.name] for level in plan.spine.levels)])

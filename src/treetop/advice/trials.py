@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Floats, Ints
 from treetop._util.system import Progress
-from treetop.advice.error_laws import Floats, mean_absolute_of_count
+from treetop.advice.error_laws import mean_absolute_of_count
 from treetop.advice.expected import Depths
 from treetop.advice.largest import largest_degrees, largest_sizes
 from treetop.advice.losses import say_loss
@@ -58,7 +59,6 @@ from treetop.plan.region_histograms import region_tree
 from treetop.release.errors import merge, starts
 from treetop.release.run import run_plan
 
-Ints = NDArray[np.int64]
 Nodes: TypeAlias = list[NDArray[np.int32]]
 T = TypeVar("T")
 
@@ -332,7 +332,7 @@ _FEW = 1 << 20
 """Up to so many cells are summed without renumbering those that occur."""
 
 
-def cell_sums(spine: Spine, leaves: Sequence[Ints], value: Ints, table: Depths) -> NDArray[np.float64]:
+def cell_sums(spine: Spine, leaves: Sequence[Ints], value: Ints, table: Depths) -> Floats:
     """Return the sums of leaves' values in the cells of a table, at least in those that have any."""
     cell, cells = np.zeros(len(value), np.int64), 1
     for tree, depth, own in zip(spine.trees, table, leaves, strict=True):
@@ -342,7 +342,7 @@ def cell_sums(spine: Spine, leaves: Sequence[Ints], value: Ints, table: Depths) 
             if cells > 4 * len(cell) + _FEW:  # most are empty, and their number may exceed 64 bits
                 found, cell = np.unique(cell, return_inverse=True)
                 cell, cells = cell.reshape(-1), len(found)
-    sums: NDArray[np.float64] = np.asarray(np.bincount(cell, value), np.float64)
+    sums: Floats = np.asarray(np.bincount(cell, value), np.float64)
     return sums
 
 

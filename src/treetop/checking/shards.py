@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
+from treetop._util.dtypes import Ints
 from treetop.checking.counting import compared, differences, told
 from treetop.counts.counts import pack
 from treetop.domain.constraints import TableFact
@@ -43,8 +44,6 @@ from treetop.release.margins import codes_of
 from treetop.release.release import Release
 from treetop.release.shards import Shard
 from treetop.release.tree import ReleasedTree, ancestors, changes
-
-Ints = NDArray[np.int64]
 
 NUMBERS = ("count", "lower", "upper")
 LEAVES, SUMS, MARGIN, FACT, INTERVALS, TABLES = "leaves", "sums", "margins", "facts", "intervals", "tables"
@@ -253,7 +252,7 @@ def _given(tree: ReleasedTree, index: int, slots: Ints, value: Ints) -> tuple[In
     return measured, highest
 
 
-def margin_findings(release: Release, sums: Sequence[NDArray[np.int64]]) -> Iterator[str]:
+def margin_findings(release: Release, sums: Sequence[Ints]) -> Iterator[str]:
     """Compare every cell of a margin with the sum of its leaves; what is unresolved may belong to any.
 
     A margin that crosses another has exactly the sum, and nothing of what is unresolved.

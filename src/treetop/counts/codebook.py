@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.arrays import U, aligned, buffers, short_word, siphash, word
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel
 
 _MULTIPLIER = U(0x9FB21C651E98DF25)
@@ -32,8 +33,8 @@ _MANY = 1 << 20
 """More codes than that have no displacements: to find them would take longer than it saves."""
 _MOST_TRIES = 1 << 12
 
-_Words = NDArray[np.uint64]
-_Ints = NDArray[np.int64]
+_Words = Words
+_Ints = Ints
 
 
 class Codebook:

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from treetop._util.checked import NO_BOUND
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing, first_unknown
 from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact
 from treetop.domain.marginal import depths_named
 from treetop.domain.spine import TIMES, Spine
-from treetop.domain.spine_level import Ints
 from treetop.domain.table_cells import CellBounds, CellNumbering, PossibleCells, complement, equal_codes, refuse_many
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.io import table as tables

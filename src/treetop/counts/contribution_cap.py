@@ -28,14 +28,14 @@ from treetop._util.arrays import (
     siphash_word,
     sort_rows,
 )
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel
 from treetop.counts.counts import Counts
 from treetop.domain.spine import LARGEST_TOTAL
 from treetop.domain.unit import IdClean, Unit
 from treetop.noise import Key
 
-Words = NDArray[np.uint64]
-Weights = NDArray[np.int64]
+Weights = Ints
 
 _MANY = 1 << 18
 """Fewer rows are sorted in one piece; so many at least are put into ranges at a time."""
@@ -88,7 +88,7 @@ def _taken(parts: list[Paths]) -> Iterator[list[Paths]]:
 class _Put(NamedTuple):
     """Paths that stand range by range."""
 
-    start: NDArray[np.int64]
+    start: Ints
     paths: Paths
 
 
@@ -147,7 +147,7 @@ class ContributionCap:
             return None
         return ContributionCap(unit.id, unit.contributions, key, unit.id_clean, unit.distinct)
 
-    def hashes(self, ids: pa.StringArray) -> NDArray[np.uint64]:
+    def hashes(self, ids: pa.StringArray) -> Words:
         """Return the two halves of every unit's hash, each by a key of its own."""
         secret = np.frombuffer(self.key.secret, "<u8").astype(np.uint64)
         hashes, texts = np.empty((2, len(ids)), np.uint64), buffers(ids)
@@ -165,7 +165,7 @@ class CappedRecords:
         self.rows = 0
         self.units = 0
         """How many units they are of; known when those that are kept are."""
-        self._batches: list[tuple[NDArray[np.int64], list[Words], Weights | None]] = []
+        self._batches: list[tuple[Ints, list[Words], Weights | None]] = []
 
     def add(self, keys: Sequence[Words], weights: Weights | None, ids: pa.StringArray) -> None:
         """Add rows: their packed paths, how many records each stands for (1 when None), and their units."""
@@ -226,7 +226,7 @@ def keep_of_units(
     return Paths([word[rows] for word in words], None if weights is None else kept[rows]), units
 
 
-def _in_order(high: Words) -> tuple[NDArray[np.int64], Words]:
+def _in_order(high: Words) -> tuple[Ints, Words]:
     """Return an order in which rows follow each other that have the same first bits of a hash, and these bits.
 
     They are a few more than would tell as many units apart as there are rows.
@@ -237,7 +237,7 @@ def _in_order(high: Words) -> tuple[NDArray[np.int64], Words]:
     return order, near
 
 
-def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Weights | None) -> NDArray[np.int64]:
+def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Weights | None) -> Ints:
     """Return one row of every unit and leaf; rows that stand for no record are none."""
     rows = np.arange(len(high)) if weights is None else np.flatnonzero(weights > 0)
     columns = [column[rows] for column in (*words, low, high)]
@@ -251,7 +251,7 @@ def _first_of_each(high: Words, low: Words, words: Sequence[Words], weights: Wei
 
 @kernel
 def _keep_some(
-    order: NDArray[np.int64],
+    order: Ints,
     near: Words,
     high: Words,
     low: Words,
@@ -284,7 +284,7 @@ def _keep_some(
 
 
 @kernel
-def _bring_together(order: NDArray[np.int64], start: int, stop: int, high: Words, low: Words) -> int:
+def _bring_together(order: Ints, start: int, stop: int, high: Words, low: Words) -> int:
     """Move the rows of the first row's unit before all others; return where they end."""
     end = start + 1
     for at in range(start + 1, stop):
@@ -296,7 +296,7 @@ def _bring_together(order: NDArray[np.int64], start: int, stop: int, high: Words
 
 @kernel
 def _keep_of_unit(
-    rows: NDArray[np.int64],
+    rows: Ints,
     total: np.int64,
     high: Words,
     low: Words,
@@ -305,7 +305,7 @@ def _keep_of_unit(
     most: int,
     kept: Weights,
     ranks: Words,
-    positions: NDArray[np.int64],
+    positions: Ints,
 ) -> None:
     """Write how many of each row's records are kept of a unit that has more in all."""
     # The unit's hash is the key for all that is random about it: one order for one set of records, then positions.
@@ -331,7 +331,7 @@ def _keep_of_unit(
 
 
 @kernel
-def _order(rows: NDArray[np.int64], rank: Words) -> None:
+def _order(rows: Ints, rank: Words) -> None:
     """Sort the rows by their rank; rows of one rank are alike."""
     if len(rows) > _FEW:
         copy_into(rows, rows[np.argsort(rank)])
@@ -345,7 +345,7 @@ def _order(rows: NDArray[np.int64], rank: Words) -> None:
 
 
 @kernel
-def _choose(key0: np.uint64, key1: np.uint64, total: np.int64, chosen: NDArray[np.int64]) -> None:
+def _choose(key0: np.uint64, key1: np.uint64, total: np.int64, chosen: Ints) -> None:
     """Fill in distinct positions from 0 … total - 1, all sets alike probable, in order."""
     mask = U(total - 1)
     for shift in (1, 2, 4, 8, 16, 32):
@@ -367,7 +367,7 @@ def _choose(key0: np.uint64, key1: np.uint64, total: np.int64, chosen: NDArray[n
 
 
 @kernel
-def _sort(values: NDArray[np.int64]) -> None:
+def _sort(values: Ints) -> None:
     if len(values) > _FEW:
         values.sort()
         return

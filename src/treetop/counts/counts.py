@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import sort_rows, sort_words
+from treetop._util.dtypes import Flags, Ints, Words
 from treetop._util.kernel import kernel
 from treetop.domain.spine import LARGEST_TOTAL, Spine
 from treetop.errors import DataError
 from treetop.noise import Key
-from treetop.noise.keystream import KEY_BYTES, Words, digest_of, sum_of_hashes
+from treetop.noise.keystream import KEY_BYTES, digest_of, sum_of_hashes
 
 KEPT_LEAVES = 1 << 16
 """Results for hierarchies with at most this many leaves are cached for the next run."""
@@ -29,8 +30,8 @@ KEPT_LEAVES = 1 << 16
 TOO_MANY = "the counts add up to more than 2^53: check that the count column holds counts"
 _WORD = 64
 T = TypeVar("T", bound=np.generic)
-_Keys = tuple[NDArray[np.uint64], ...]
-_Parts = tuple[tuple[NDArray[np.uint64] | None, ...], ...]
+_Keys = tuple[Words, ...]
+_Parts = tuple[tuple[Words | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _kept_paths(spine: Spine) -> _Parts:
 
 def _packed_paths(spine: Spine) -> _Parts:
     words = layout(spine)[-1].word + 1
-    parts: list[list[NDArray[np.uint64] | None]] = [[None] * len(spine.attributes) for _ in range(words)]
+    parts: list[list[Words | None]] = [[None] * len(spine.attributes) for _ in range(words)]
     for level, digits in zip(spine.levels, ranks_of(spine), strict=True):
         for part, digit in zip(level.parts, digits, strict=True):
             if digit.bits == 0:
@@ -91,7 +92,7 @@ def _packed_paths(spine: Spine) -> _Parts:
     return tuple(map(tuple, parts))
 
 
-def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> None:
+def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[Ints] | Ints) -> None:
     """Turn the nodes of leaves at the level above one, given by attribute and in place, into those at the level."""
     level = spine.levels[index - 1]
     for part, digit in zip(level.parts, ranks_of(spine)[index - 1], strict=True):
@@ -104,15 +105,13 @@ def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[NDArray[np.
 class Counts:
     """Sparse leaf counts in spine order: private, and read by the measuring step only."""
 
-    keys: tuple[NDArray[np.uint64], ...] = field(repr=False)
+    keys: tuple[Words, ...] = field(repr=False)
     """The packed paths of the leaves that are present, ascending and distinct: one array a word."""
-    before: NDArray[np.int64] = field(repr=False)
+    before: Ints = field(repr=False)
     """The sum of all counts before each leaf; one longer than the keys, so ranges are subtractions."""
 
     @staticmethod
-    def from_leaves(
-        spine: Spine, leaves: Sequence[NDArray[np.integer]], counts: NDArray[np.int64] | None = None
-    ) -> Counts:
+    def from_leaves(spine: Spine, leaves: Sequence[NDArray[np.integer]], counts: Ints | None = None) -> Counts:
         """Count records given as one array of leaf numbers per attribute, each worth `counts` (1 when None)."""
         for leaf, tree, name in zip(leaves, spine.trees, spine.attributes, strict=True):
             if leaf.dtype.kind not in "iu" or (len(leaf) and not 0 <= leaf.min() <= leaf.max() < tree.sizes[-1]):
@@ -122,7 +121,7 @@ class Counts:
         return Counts.from_keys(pack(spine, leaves), None if counts is None else counts.copy())
 
     @staticmethod
-    def from_keys(keys: list[NDArray[np.uint64]], counts: NDArray[np.int64] | None = None) -> Counts:
+    def from_keys(keys: list[Words], counts: Ints | None = None) -> Counts:
         """Count records given by their packed paths, one array a word, each worth `counts` (1 when None).
 
         The arrays are given away: they may be overwritten.
@@ -203,13 +202,13 @@ class Counts:
         """Return the counts of some leaves that follow each other."""
         return Counts(tuple(word[begin:end] for word in self.keys), self.before[begin : end + 1])
 
-    def only(self, there: NDArray[np.bool_]) -> Counts:
+    def only(self, there: Flags) -> Counts:
         """Return the counts of some leaves."""
         number = np.diff(self.before)[there]
         return Counts(tuple(key[there] for key in self.keys), _before(number))
 
 
-def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[NDArray[np.uint64]]:
+def pack(spine: Spine, leaves: Sequence[NDArray[np.integer]] | NDArray[np.integer]) -> list[Words]:
     """Return the packed paths of leaves given as one array of leaf numbers per attribute: one array a word."""
     keys = []
     for parts in packed_paths(spine):
@@ -230,14 +229,7 @@ def _is_before(one: _Keys, i: int, two: _Keys, j: int) -> bool:
 
 
 @kernel
-def _merge_sorted(
-    one: _Keys,
-    one_number: NDArray[np.int64],
-    two: _Keys,
-    two_number: NDArray[np.int64],
-    keys: _Keys,
-    number: NDArray[np.int64],
-) -> int:
+def _merge_sorted(one: _Keys, one_number: Ints, two: _Keys, two_number: Ints, keys: _Keys, number: Ints) -> int:
     """Write the leaves of two sorted tables in order, those of both once; return how many there are."""
     i, j, at = 0, 0, 0
     while i < len(one_number) or j < len(two_number):
@@ -266,7 +258,7 @@ def _shortened(values: NDArray[T], length: int) -> NDArray[T]:
 
 
 @kernel
-def _make_distinct(keys: _Keys, bounds: NDArray[np.int64]) -> int:
+def _make_distinct(keys: _Keys, bounds: Ints) -> int:
     """Move the distinct ones of sorted keys to the front, and write where each begins, and all end; return how many."""
     rows, leaves = len(keys[0]), 0
     for row in range(rows):
@@ -279,6 +271,6 @@ def _make_distinct(keys: _Keys, bounds: NDArray[np.int64]) -> int:
     return leaves
 
 
-def _before(number: NDArray[np.int64]) -> NDArray[np.int64]:
+def _before(number: Ints) -> Ints:
     """Return the sum of all numbers before each one, and of all of them."""
     return np.concatenate([[0], np.cumsum(number)])

@@ -24,17 +24,16 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import buffers, siphash_texts, siphash_word, sort_rows
 from treetop._util.checked import whole_number
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import NumberError
 from treetop.noise import Key
 
-Words = NDArray[np.uint64]
-
 
 def projected_degrees(
     nodes: Nodes, edges: Edges, theta: int, key: Key, which: Literal["out", "in", "total"] = "total"
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return the degrees of the edges that are kept, at most `theta` each: all of a person, or those in one direction.
 
     The order of an edge comes from the key and the ids of its ends, so it is the same whoever else is in the graph.
@@ -45,7 +44,7 @@ def projected_degrees(
 
 def projections(
     nodes: Nodes, edges: Edges, thetas: Sequence[int], key: Key, which: Literal["out", "in", "total"] = "total"
-) -> Iterator[NDArray[np.int64]]:
+) -> Iterator[Ints]:
     """Yield the degrees of the edges that are kept for each theta, in one and the same order of the edges."""
     thetas = [whole_number(theta, "the largest degree", least=1) for theta in thetas]
     rank = edge_ranks(nodes, edges, key, ordered=which != "total")
@@ -84,12 +83,7 @@ def _rank_edges(
 
 @kernel
 def _add_edges(
-    source: NDArray[np.int32],
-    target: NDArray[np.int32],
-    order: NDArray[np.int64],
-    theta: int,
-    out: NDArray[np.int64],
-    come: NDArray[np.int64],
+    source: NDArray[np.int32], target: NDArray[np.int32], order: Ints, theta: int, out: Ints, come: Ints
 ) -> None:
     for i in order:
         if out[source[i]] < theta and come[target[i]] < theta:

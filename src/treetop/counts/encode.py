@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from treetop._util.choices import nearest, with_article
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel
 from treetop.counts.codebook import Codebook
 from treetop.counts.contribution_cap import ContributionCap
@@ -34,7 +34,7 @@ class Weighing:
         self._what = what
         self._total = 0
 
-    def read(self, batch: RowBatch) -> NDArray[np.int64]:
+    def read(self, batch: RowBatch) -> Ints:
         """Return how many records each row stands for."""
         name = self._name
         column = as_plain(batch.rows.column(name))
@@ -86,7 +86,7 @@ class UnknownCode(NamedTuple):
     more: str
 
 
-def first_unknown(codes: pa.StringArray, numbers: NDArray[np.int64], what: str = "codes") -> UnknownCode | None:
+def first_unknown(codes: pa.StringArray, numbers: Ints, what: str = "codes") -> UnknownCode | None:
     """Return the first code without a number (-1), for a message; None if all are known."""
     unknown = np.flatnonzero(numbers < 0)
     if not len(unknown):
@@ -146,8 +146,8 @@ _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to t
 class EncodedRows(NamedTuple):
     """Some rows of a private table, encoded."""
 
-    keys: list[NDArray[np.uint64]]
-    weights: NDArray[np.int64] | None
+    keys: list[Words]
+    weights: Ints | None
     """How many records each stands for; 1 when None."""
     ids: pa.StringArray | None
 
@@ -222,10 +222,10 @@ class _Attribute:
     book: Codebook
     other: int
     """The leaf that unknown codes count under; -1 if there is none."""
-    parts: Sequence[NDArray[np.uint64] | None]
+    parts: Sequence[Words | None]
     """Per word, each leaf's summand in the path."""
 
-    def leaves(self, batch: RowBatch, unknown: Unknown) -> NDArray[np.int64]:
+    def leaves(self, batch: RowBatch, unknown: Unknown) -> Ints:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
         column = batch.rows.column(self.column)
         if pa.types.is_dictionary(column.type):
@@ -236,7 +236,7 @@ class _Attribute:
             raise self._refusal(batch, leaves)
         return leaves
 
-    def tell(self, tally: Tally, batch: RowBatch, leaves: NDArray[np.int64], weights: NDArray[np.int64] | None) -> None:
+    def tell(self, tally: Tally, batch: RowBatch, leaves: Ints, weights: Ints | None) -> None:
         """Tell which codes are unknown, and how many records have them."""
         unknown = np.flatnonzero(leaves < 0)
         if len(unknown):
@@ -248,7 +248,7 @@ class _Attribute:
     def _width(self) -> int:
         return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
 
-    def _refusal(self, batch: RowBatch, leaves: NDArray[np.int64]) -> DataError:
+    def _refusal(self, batch: RowBatch, leaves: Ints) -> DataError:
         unknown = first_unknown(as_text(batch.rows.column(self.column), self.column), leaves)
         assert unknown is not None
         place, code = batch.place(self.column, unknown.row), unknown.code
@@ -268,7 +268,7 @@ class _Attribute:
 
 
 @kernel
-def _add_to_paths(part: NDArray[np.uint64], leaf: NDArray[np.int64], key: NDArray[np.uint64]) -> None:
+def _add_to_paths(part: Words, leaf: Ints, key: Words) -> None:
     """Add each leaf's summand to a word of the paths; all leaves are known."""
     for row in range(len(key)):
         key[row] |= part[np.uint64(leaf[row])]

@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from treetop._util.choices import nearest, with_article
+from treetop._util.dtypes import Ints
 from treetop._util.numbers import whole
 from treetop._util.system import Progress
 from treetop.counts.codebook import Codebook
@@ -34,7 +35,7 @@ class GroupList:
 
     regions: Hierarchy
     ids: pa.StringArray
-    leaf: NDArray[np.int64]
+    leaf: Ints
     name: str = field(default="the list")
     """Where it was read from, as messages name it."""
 
@@ -65,7 +66,7 @@ class GroupList:
         return len(self.leaf)
 
     @cached_property
-    def by_region(self) -> NDArray[np.int64]:
+    def by_region(self) -> Ints:
         """How many groups each leaf region has."""
         return np.bincount(self.leaf, minlength=self.regions.sizes[-1]).astype(np.int64)
 
@@ -86,7 +87,7 @@ class GroupList:
         """Finds the position of a group by its id."""
         return Codebook(self.ids)
 
-    def find(self, batch: RowBatch, column: str, ids: pa.StringArray) -> NDArray[np.int64]:
+    def find(self, batch: RowBatch, column: str, ids: pa.StringArray) -> Ints:
         """Return the position of every row's group, and refuse one that is not listed."""
         number = self.book.find(ids)
         if (unknown := first_unknown(ids, number, "groups")) is not None:
@@ -107,10 +108,10 @@ class Seen:
     def __init__(self, what: str) -> None:
         self._what = what
         self._ids: list[pa.StringArray] = []
-        self._leaves: list[NDArray[np.int64]] = []
+        self._leaves: list[Ints] = []
         self._batches: list[RowBatch] = []
 
-    def add(self, batch: RowBatch, ids: pa.StringArray, leaf: NDArray[np.int64] | None = None) -> None:
+    def add(self, batch: RowBatch, ids: pa.StringArray, leaf: Ints | None = None) -> None:
         """Add the rows of a batch."""
         none = pa.RecordBatch.from_pylist([], batch.rows.schema)
         self._batches.append(RowBatch(none, batch.where, batch.first, batch.done, batch.numbers))
@@ -154,7 +155,7 @@ class Seen:
         return self._place(row, "").rpartition(" ")[2]
 
 
-def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarchy) -> NDArray[np.int64]:
+def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarchy) -> Ints:
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
     if batch.first == 0 and is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
@@ -194,7 +195,7 @@ class GroupSizes:
     """Private: the number of groups by leaf region and size."""
 
     regions: Hierarchy
-    number: NDArray[np.int64]
+    number: Ints
     """`number[r, s]` groups of size s are in leaf region r; the last size stands for all that are larger."""
 
     def __post_init__(self) -> None:
@@ -268,7 +269,7 @@ class GroupSizes:
         return "GroupSizes(private)"
 
 
-def _whole(values: ArrayLike, what: str) -> NDArray[np.int64]:
+def _whole(values: ArrayLike, what: str) -> Ints:
     given = np.asarray(values)
     if given.ndim != 1 or not (np.issubdtype(given.dtype, np.integer) or given.size == 0):
         raise DataError(f"the column of the {what} holds {given.dtype}: give whole numbers, one a row")
@@ -293,8 +294,6 @@ def check_cells(regions: Hierarchy, largest: int, by: str = "") -> int:
 
 Rows: TypeAlias = Literal["people", "groups", "histogram"]
 """What a row of the private table is: a person in a group, a group with its size, or a number of groups of a size."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -391,7 +390,7 @@ class _ByGroup:
         self._seen = Seen("person" if self._people else "group")
         self._once = reader.columns.person if self._people else group
 
-    def add(self, batch: RowBatch, leaf: Integers | None) -> None:
+    def add(self, batch: RowBatch, leaf: Ints | None) -> None:
         reader, listed = self._reader, self._listed
         ids = read_ids(batch, self._group)
         at = listed.find(batch, self._group, ids)
@@ -437,7 +436,7 @@ class _Histogram:
         self._cells = np.zeros((reader.regions.sizes[-1], reader.largest + 1), np.int64)
         self._seen = Seen("group")
 
-    def add(self, batch: RowBatch, leaf: Integers | None) -> None:
+    def add(self, batch: RowBatch, leaf: Ints | None) -> None:
         reader = self._reader
         assert leaf is not None
         sizes = self._sizes.read(batch)

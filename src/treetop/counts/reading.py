@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from treetop._util.dtypes import Words
 from treetop._util.system import Progress, as_they_come
-from treetop.counts.contribution_cap import CappedRecords, ContributionCap, Paths, Weights, Words, count_rows
+from treetop.counts.contribution_cap import CappedRecords, ContributionCap, Paths, Weights, count_rows
 from treetop.counts.counts import Counts
 from treetop.counts.encode import EncodedRows, Encoder
 from treetop.counts.graph_reader import GraphTable

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.format import header_data_from_array_1_0, open_memmap, write_array_header_1_0
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Words
 from treetop._util.system import Progress
 from treetop.counts.contribution_cap import keep_of_units
 from treetop.counts.counts import TOO_MANY, Counts
@@ -51,7 +52,7 @@ class FrozenCounts(Counts):
         own = super().part(begin, end)
         return FrozenCounts(own.keys, own.before, self.folder, self.begin + begin)
 
-    def only(self, there: NDArray[np.bool_]) -> FrozenCounts:
+    def only(self, there: Flags) -> FrozenCounts:
         """Return the counts of some leaves, in files of their own."""
         folder, size = self.folder.with_name(f"{self.folder.name}-possible"), int(np.count_nonzero(there))
         with drafted(folder) as draft:
@@ -118,8 +119,6 @@ BYTES_A_WORD = 32
 _LIBRARIES = 200 << 20
 _NUMBER, _HIGH, _LOW = "number", "high", "low"
 _END = 1 << 64
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

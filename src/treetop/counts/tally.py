@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from treetop._util.choices import with_article
+from treetop._util.dtypes import Flags, Ints
 from treetop.counts.codebook import Codebook
 from treetop.domain.unit import Unit, Unknown
 from treetop.errors import ManyDropped
@@ -27,7 +27,7 @@ _SHOWN = 5
 _MOST_CODES = 20_000
 _LOG = logging.getLogger(__name__)
 
-Weights = NDArray[np.int64]
+Weights = Ints
 
 
 @dataclass(eq=False, repr=False)
@@ -162,7 +162,7 @@ class Tally:
         """The share of the rows that had an unknown code, or of the records where that is larger."""
         return max(self.unknown_rows / max(self.rows, 1), self.unknown_records / max(self.records, 1))
 
-    def add(self, known: NDArray[np.bool_], weights: Weights | None) -> None:
+    def add(self, known: Flags, weights: Weights | None) -> None:
         """Add rows: which of them are known, and how many records each stands for (1 when None)."""
         number, left = len(known), int(np.count_nonzero(~known))
         self.rows += number

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.checked import NO_BOUND
+from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
 from treetop.domain.spine import Spine
-from treetop.domain.spine_level import AttributeStep, Ints, Level, Nodes
+from treetop.domain.spine_level import AttributeStep, Level, Nodes
 from treetop.domain.table_cells import (
     MOST_ROWS,
     CellBounds,

@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from treetop._util.arrays import buffers
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError, HierarchyError
 from treetop.io import table as tables
@@ -166,7 +166,7 @@ def _mixed_lengths(codes: pa.StringArray, lengths: list[int]) -> str:
     return message.rstrip()
 
 
-def _depths(up: NDArray[np.int64], codes: pa.Array) -> NDArray[np.int64]:
+def _depths(up: Ints, codes: pa.Array) -> Ints:
     """Return how many steps each node is from its top, doubling the steps each time."""
     top = len(up)
     ahead = np.append(np.where(up < 0, top, up), top)
@@ -229,13 +229,13 @@ class Hierarchy:
     """Names of the levels, coarse to fine."""
     codes: tuple[pa.StringArray, ...] = field(repr=False)
     """The codes of each level, by node number."""
-    first: tuple[NDArray[np.int64], ...] = field(repr=False)
+    first: tuple[Ints, ...] = field(repr=False)
     """From `first[k][i]` to before `first[k][i + 1]` are the nodes of level k under node i of the level above."""
     names: Mapping[str, pa.StringArray] = field(default_factory=lambda: FrozenMap({}), repr=False)
     """By level, the names of nodes by node number; null for nodes without one."""
-    listed: tuple[NDArray[np.int64] | None, ...] = field(default=(), repr=False)
+    listed: tuple[Ints | None, ...] = field(default=(), repr=False)
     """By level, the place of each node in the order in which codes were listed; None where that is the numbering."""
-    _ancestors: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
+    _ancestors: dict[tuple[int, int], Ints] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def from_table(
@@ -381,7 +381,7 @@ class Hierarchy:
         names = self.names.get(self.levels[depth])
         return None if names is None else names[node].as_py()
 
-    def listing(self, depth: int) -> NDArray[np.int64]:
+    def listing(self, depth: int) -> Ints:
         """Return the place of every node of a level in the order in which codes were listed."""
         listed = self.listed[depth] if self.listed else None
         return np.arange(self.sizes[depth]) if listed is None else listed
@@ -441,7 +441,7 @@ class Hierarchy:
             start, stop = int(bounds[start]), int(bounds[stop])
         return start, stop
 
-    def ancestors(self, depth: int, finer: int | None = None) -> NDArray[np.int64]:
+    def ancestors(self, depth: int, finer: int | None = None) -> Ints:
         """Return, for every node of a finer level (every leaf when None), its ancestor at `depth`."""
         finer = len(self.levels) - 1 if finer is None else finer
         if (kept := self._ancestors.get((depth, finer))) is not None:
@@ -460,7 +460,7 @@ class Hierarchy:
         places = ((depth, pc.index(codes, code).as_py()) for depth, codes in enumerate(self.codes))
         return [(depth, node) for depth, node in places if node >= 0]
 
-    def encode(self, codes: pa.Array) -> NDArray[np.int64]:
+    def encode(self, codes: pa.Array) -> Ints:
         """Return the leaf numbers of leaf codes, -1 where a code is not one."""
         numbers = pc.index_in(codes, value_set=self.codes[-1])
         return np.asarray(pc.fill_null(numbers, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -481,8 +481,8 @@ def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
     if not columns or len(columns[0]) == 0:
         raise HierarchyError("the hierarchy is empty: give at least one code")
     codes: list[pa.StringArray] = []
-    first: list[NDArray[np.int64]] = []
-    listed: list[NDArray[np.int64] | None] = []
+    first: list[Ints] = []
+    listed: list[Ints | None] = []
     node = np.zeros(len(columns[0]), dtype=np.int64)  # each row's node at the level above
     above = 1
     for depth, column in enumerate(columns):
@@ -508,7 +508,7 @@ def _build(names: tuple[str, ...], columns: Sequence[pa.Array]) -> Hierarchy:
     return Hierarchy(names, tuple(codes), tuple(first), listed=tuple(listed))
 
 
-def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, NDArray[np.int64]]:
+def _ranks(column: pa.Array, name: str) -> tuple[pa.StringArray, Ints]:
     """Return the distinct codes in order, and each row's rank among them."""
     row = first_missing(column)
     if row is not None:

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Ints
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES, Spine, level_named
 from treetop.domain.spine_level import Level
@@ -113,7 +114,7 @@ def depths_alone(attributes: int, attribute: int, depth: int) -> tuple[int, ...]
 
 def cells_of(
     trees: Sequence[Hierarchy], depths: Sequence[int], refined: Sequence[int], nodes: NDArray[np.integer]
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return which cell of a table each node is in: nodes are given by attribute, each refined so many levels."""
     cell = np.zeros(len(nodes[0]), np.int64)
     for tree, depth, fine, own in zip(trees, depths, refined, nodes, strict=True):

@@ -16,9 +16,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Ints, Words
 from treetop.errors import HierarchyError
 
-Ints = NDArray[np.int64]
 Nodes = NDArray[np.integer]
 """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
 N = TypeVar("N", bound=np.integer)
@@ -182,7 +182,7 @@ class PlaceNumbering:
             raise HierarchyError(f"{level.name} has more than 2^120 nodes, too many to number: leave out an attribute")
         return PlaceNumbering(tuple(others), tuple(beside), level.parts)
 
-    def first(self, nodes: Nodes) -> NDArray[np.uint64]:
+    def first(self, nodes: Nodes) -> Words:
         """Return the places of the first children of nodes of the level above: a row for each of the two words."""
         place = np.empty((2, nodes.shape[1]), np.uint64)
         place[0] = _number(self.above, nodes)

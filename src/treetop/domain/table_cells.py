@@ -15,10 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.checked import NO_BOUND
+from treetop._util.dtypes import Flags, Ints
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import margin_at
 from treetop.domain.spine import Spine
-from treetop.domain.spine_level import Ints
 from treetop.errors import FactError
 
 Depths = tuple[int, ...]
@@ -161,7 +161,7 @@ class PossibleCells:
             self._projected[coarse] = self.cells if same else np.unique(self.table.coarser(coarse, self.cells))
         return table, self._projected[coarse]
 
-    def allows(self, depths: Depths, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def allows(self, depths: Depths, nodes: NDArray[np.integer]) -> Flags:
         """Tell which nodes, by attribute, are possible."""
         table, cells = self.at(depths)
         asked = table.numbers(nodes, depths)
@@ -219,7 +219,7 @@ class Possible:
             joined.append(reduce(lambda one, other: one.joined(other), meeting, rule))
         return Possible(spine, tuple(joined))
 
-    def allows(self, depths: Depths, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def allows(self, depths: Depths, nodes: NDArray[np.integer]) -> Flags:
         """Tell which nodes, by attribute and refined to these depths, are possible."""
         there = np.ones(len(nodes[0]), np.bool_)
         for rule in self.rules:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from treetop._util.arrays import buffers
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Ints
 from treetop.errors import DataError
 
 SAID = 7
@@ -32,7 +32,7 @@ class RowBatch:
     first: int
     done: float
     """The share of the whole table that is read with them, as far as it is known."""
-    numbers: NDArray[np.int64] | None = None
+    numbers: Ints | None = None
     """Where some rows were left out: the number of each row, counted from `first`."""
     may_skip: bool = True
     """Whether the plan that reads them may pass blank lines over."""

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from numpy.typing import NDArray
 
 from treetop._util.arrays import U
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel
 
 KEY_BYTES = 32
@@ -64,15 +64,13 @@ def _tagged(tag: bytes, content: bytes) -> bytes:
 class WordSource(Protocol):
     """A sequence of uniform 64-bit words, read from any position."""
 
-    def fill(self, out: NDArray[np.uint64], word: int) -> None:
+    def fill(self, out: Words, word: int) -> None:
         """Write the words [word, word + len(out))."""
 
-    def fill_runs(
-        self, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
-    ) -> None:
+    def fill_runs(self, out: Words, place: Words, size: Ints, width: int) -> None:
         """Write the words of runs of slots, with so many words a slot: where each begins, and how many it has."""
 
-    def blocks(self, place: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+    def blocks(self, place: Words, size: Ints, width: int) -> Words:
         """Return the pairs of words that these are in, each from an even position on, one run after the other."""
 
 
@@ -86,7 +84,7 @@ class Keystream:
         self._counting: CipherContext | None = None
         self._blocks = np.empty(2, np.uint64)
 
-    def fill(self, out: NDArray[np.uint64], word: int) -> None:
+    def fill(self, out: Words, word: int) -> None:
         """Write the words [word, word + len(out)); going on where the last call ended costs no new cipher."""
         if not out.size:
             return
@@ -105,9 +103,7 @@ class Keystream:
             out.byteswap(inplace=True)
         self._next = word + out.size
 
-    def fill_runs(
-        self, out: NDArray[np.uint64], place: NDArray[np.uint64], size: NDArray[np.int64], width: int
-    ) -> None:
+    def fill_runs(self, out: Words, place: Words, size: Ints, width: int) -> None:
         """Write the words of runs of slots, with so many words a slot: where each begins, and how many it has.
 
         A place is a number of two words: the second, times the width, counts words of the stream, and the first is the
@@ -115,7 +111,7 @@ class Keystream:
         """
         _take_words(self.blocks(place, size, width), place[1], size, width, out)
 
-    def blocks(self, place: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+    def blocks(self, place: Words, size: Ints, width: int) -> Words:
         """Return the blocks of the cipher that the words of runs are in, one run after the other, until the next call.
 
         A block has two words: where the first word of a run is odd, it is the second of its block.
@@ -141,7 +137,7 @@ class Keystream:
 
 
 @kernel
-def _number_of_blocks(low: NDArray[np.uint64], size: NDArray[np.int64], width: int) -> int:
+def _number_of_blocks(low: Words, size: Ints, width: int) -> int:
     """Return how many blocks of the cipher, of two words each, runs of slots are in."""
     blocks = 0
     for i in range(len(size)):
@@ -152,9 +148,7 @@ def _number_of_blocks(low: NDArray[np.uint64], size: NDArray[np.int64], width: i
 
 
 @kernel
-def _write_counters(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], width: int, out: NDArray[np.uint64]
-) -> None:
+def _write_counters(high: Words, low: Words, size: Ints, width: int, out: Words) -> None:
     """Write the counters of all blocks, as numbers of 128 bits with the highest byte first."""
     at = U(0)
     for i in range(len(size)):
@@ -168,9 +162,7 @@ def _write_counters(
 
 
 @kernel
-def _take_words(
-    words: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], width: int, out: NDArray[np.uint64]
-) -> None:
+def _take_words(words: Words, low: Words, size: Ints, width: int, out: Words) -> None:
     """Write the words of runs of slots, of the blocks that they are in."""
     at, to = U(0), U(0)
     for i in range(len(size)):
@@ -199,12 +191,11 @@ def _highest_first(number: np.uint64) -> np.uint64:
 # of its rows'. Whatever two sets of rows there are, chosen without the key: that they have the same sum has a chance of
 # about 2^-128.
 
-Words = NDArray[np.uint64]
 
 _ROWS = 1 << 13  # so that what is hashed at a time stays in a core's own cache
 
 
-def sum_of_hashes(key: Key, words: Sequence[Words], before: NDArray[np.int64]) -> Words:
+def sum_of_hashes(key: Key, words: Sequence[Words], before: Ints) -> Words:
     """Return the sum of the hashes of rows: of some words, given as arrays, and of the step between two numbers.
 
     >>> key, words, before = Key(bytes(32)), np.arange(5, dtype=np.uint64), np.arange(0, 12, 2)

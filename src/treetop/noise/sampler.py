@@ -16,6 +16,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from treetop._util.arrays import U
+from treetop._util.dtypes import Ints, Words
 from treetop._util.kernel import kernel
 from treetop.errors import LossError, NumberError
 from treetop.noise.keystream import Key, Keystream, WordSource
@@ -37,7 +38,7 @@ class CumulativeTable:
 
     words_per_slot: ClassVar[int] = 1
 
-    thresholds: NDArray[np.uint64]
+    thresholds: Words
     """t_k for k = first, first + 1, …; the last is 2⁶⁴ − 1."""
     guide: NDArray[np.int32]
     """For each value of a word's top bits, the first threshold that is not below all such words."""
@@ -46,14 +47,12 @@ class CumulativeTable:
     first: int
     cumulative: Callable[[int, int], arb]
 
-    def draw(self, words: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
+    def draw(self, words: Words, out: Ints) -> int:
         """Write the sample of each word, and return how many are UNDECIDED; `out` may be words' memory."""
         check_words(words, out, self.words_per_slot)
         return lookup(words, self.thresholds, self.guide, self.shift, self.first, out)
 
-    def draw_runs(
-        self, pairs: NDArray[np.uint64], low: NDArray[np.uint64], size: NDArray[np.int64], out: NDArray[np.int64]
-    ) -> int:
+    def draw_runs(self, pairs: Words, low: Words, size: Ints, out: Ints) -> int:
         """Write the samples of runs of words, which stand in pairs; return how many are UNDECIDED.
 
         A run that begins at an odd position has the second word of its first pair.
@@ -69,7 +68,7 @@ class CumulativeTable:
         return smallest(lambda k: uniform.below(lambda bits: self.cumulative(k, bits)), near)
 
 
-def check_words(words: NDArray[np.uint64], out: NDArray[np.int64], per_slot: int) -> None:
+def check_words(words: Words, out: Ints, per_slot: int) -> None:
     """Refuse memory that is not of the kind and size that samples are made of and written to."""
     fits = words.ndim == out.ndim == 1 and len(words) == per_slot * len(out)
     if not fits or words.dtype != np.uint64 or out.dtype != np.int64:
@@ -77,14 +76,7 @@ def check_words(words: NDArray[np.uint64], out: NDArray[np.int64], per_slot: int
 
 
 @kernel
-def lookup(
-    words: NDArray[np.uint64],
-    thresholds: NDArray[np.uint64],
-    guide: NDArray[np.int32],
-    shift: int,
-    first: int,
-    out: NDArray[np.int64],
-) -> int:
+def lookup(words: Words, thresholds: Words, guide: NDArray[np.int32], shift: int, first: int, out: Ints) -> int:
     """Write the value of each word's interval, or UNDECIDED on a threshold; return how many are undecided."""
     undecided = 0
     for i in range(words.size):
@@ -95,14 +87,7 @@ def lookup(
 
 @kernel
 def _lookup_runs(
-    pairs: NDArray[np.uint64],
-    low: NDArray[np.uint64],
-    size: NDArray[np.int64],
-    thresholds: NDArray[np.uint64],
-    guide: NDArray[np.int32],
-    shift: int,
-    first: int,
-    out: NDArray[np.int64],
+    pairs: Words, low: Words, size: Ints, thresholds: Words, guide: NDArray[np.int32], shift: int, first: int, out: Ints
 ) -> int:
     """Apply `lookup` to runs of words, each of which begins a pair of its own."""
     undecided, at, to = 0, U(0), U(0)
@@ -118,9 +103,7 @@ def _lookup_runs(
 
 
 @kernel
-def _value(
-    word: np.uint64, thresholds: NDArray[np.uint64], guide: NDArray[np.int32], shift: int, first: int
-) -> np.int64:
+def _value(word: np.uint64, thresholds: Words, guide: NDArray[np.int32], shift: int, first: int) -> np.int64:
     """Return the value of a word's interval, or UNDECIDED on a threshold."""
     k = U(guide[word >> U(shift)])
     while thresholds[k] < word:
@@ -157,7 +140,7 @@ def one_sided(law: Law) -> CumulativeTable:
     return _table(_thresholds(law, below_and_total), 0, cumulative)
 
 
-def _thresholds(law: Law, below_and_total: Callable[[int], tuple[arb, arb]]) -> NDArray[np.uint64]:
+def _thresholds(law: Law, below_and_total: Callable[[int], tuple[arb, arb]]) -> Words:
     """t_k for k = 0, 1, … up to 2⁶⁴ − 1, from the weight below 0 and the whole weight."""
 
     def attempt(bits: int) -> list[int] | None:
@@ -171,7 +154,7 @@ def _thresholds(law: Law, below_and_total: Callable[[int], tuple[arb, arb]]) -> 
     return np.array(decided(attempt), dtype=np.uint64)
 
 
-def _table(thresholds: NDArray[np.uint64], first: int, cumulative: Callable[[int, int], arb]) -> CumulativeTable:
+def _table(thresholds: Words, first: int, cumulative: Callable[[int, int], arb]) -> CumulativeTable:
     bits = min(_GUIDE_BITS, len(thresholds).bit_length() + 4)
     shift = WORD_BITS - bits
     starts = np.arange(2**bits, dtype=np.uint64) << np.uint64(shift)
@@ -201,12 +184,12 @@ class Block:
     """The binary logarithm of the number of values in a block."""
     blocks: CumulativeTable
     """The law of the proposed block, counted from zero."""
-    factors: NDArray[np.uint64]
+    factors: Words
     """factors[i, d] = ⌊2⁶⁴ e^(−rate·d·bⁱ)⌋, at most 2⁶⁴ − 1, for the digits d of base b = 2^`digit_bits`."""
     digit_bits: int
     """The binary logarithm of the base in which exponents are written."""
 
-    def draw(self, words: NDArray[np.uint64], out: NDArray[np.int64]) -> int:
+    def draw(self, words: Words, out: Ints) -> int:
         """Write the sample of each twelve words, and return how many are UNDECIDED."""
         check_words(words, out, self.words_per_slot)
         proposal = (self.blocks.thresholds, self.blocks.guide, self.blocks.shift, self.block_bits)
@@ -234,15 +217,15 @@ def _exponential(exponent: Fraction, bits: int) -> arb:
 
 @kernel
 def reject(
-    words: NDArray[np.uint64],
-    thresholds: NDArray[np.uint64],
+    words: Words,
+    thresholds: Words,
     guide: NDArray[np.int32],
     shift: int,
     block_bits: int,
-    factors: NDArray[np.uint64],
+    factors: Words,
     digit_bits: int,
     power: int,
-    out: NDArray[np.int64],
+    out: Ints,
 ) -> int:
     """Write the first proposal of each slot that is kept, or UNDECIDED; return how many are undecided."""
     digits, base = factors.shape
@@ -306,7 +289,7 @@ def block_rejection(law: Law, block_bits: int | None = None) -> Block:
     return Block(law, block_bits, blocks, _factors(law.rate, digits, digit_bits), digit_bits)
 
 
-def _factors(rate: Fraction, digits: int, digit_bits: int) -> NDArray[np.uint64]:
+def _factors(rate: Fraction, digits: int, digit_bits: int) -> Words:
     base = 2**digit_bits
 
     def row(rate: Fraction) -> list[int]:
@@ -354,7 +337,7 @@ class NoiseStream:
         self._key = key
         self._words = Keystream(key.derive("words")) if words is None else words
 
-    def fill(self, out: NDArray[np.int64], slot: int) -> None:
+    def fill(self, out: Ints, slot: int) -> None:
         """Write the noise of the slots [slot, slot + len(out))."""
         if out.dtype != np.int64:
             raise TypeError(f"noise is written as int64, not {out.dtype}")
@@ -374,7 +357,7 @@ class NoiseStream:
                 for i in np.flatnonzero(piece == UNDECIDED).tolist():
                     piece[i] = self._resolve(slot + start + i)
 
-    def fill_runs(self, out: NDArray[np.int64], place: NDArray[np.uint64], size: NDArray[np.int64]) -> None:
+    def fill_runs(self, out: Ints, place: Words, size: Ints) -> None:
         """Write the noise of runs of slots, one after the other: where each begins, and how many it has.
 
         A place is a number of two words. With a first word of 0, the second is the slot of `fill`.
@@ -406,9 +389,7 @@ class NoiseStream:
         return self._sampler.resolve(words.tolist(), _endless(Keystream(self._key.derive("more", slot))))
 
 
-def _pieces(
-    place: NDArray[np.uint64], size: NDArray[np.int64], chunk: int
-) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+def _pieces(place: Words, size: Ints, chunk: int) -> Iterator[tuple[Words, Ints]]:
     """Cut runs of slots into pieces of at most so many slots."""
     after = np.cumsum(size)
     total = int(after[-1]) if len(after) else 0

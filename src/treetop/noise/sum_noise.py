@@ -18,12 +18,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Floats, Ints
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 EXCEEDING = (0.98, 0.84, 0.5, 0.2, 0.05, 0.01, 1e-3, 1e-5)
 """The values of c, by the part of the draws that exceed them."""

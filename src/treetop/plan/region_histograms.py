@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Ints
 from treetop._util.system import refuse_beyond_memory
 from treetop.counts.group_reader import CELL_BYTES, check_cells
 from treetop.domain.hierarchy import Hierarchy
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 GroupRepair: TypeAlias = Literal["joint", "exact"]
 Public: TypeAlias = Literal["total", "regions"]
-Ints: TypeAlias = NDArray[np.int64]
 Method: TypeAlias = tuple[str, Callable[..., Ints]]
 """A name in the paper, and the repair: a function from measurements to counts that add up."""
 

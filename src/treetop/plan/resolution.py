@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.choices import Choices
+from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import positive
 from treetop.domain.constraints import NarrowLevel
 from treetop.domain.spine_level import Level
@@ -153,7 +154,7 @@ class HighMeasurements:
         """Return one for the same tests, with nothing counted."""
         return HighMeasurements(*self._given)
 
-    def add(self, measurements: NDArray[np.int64], law: Law | None = None) -> None:
+    def add(self, measurements: Ints, law: Law | None = None) -> None:
         """Count some measurements; those beyond the largest possible threshold are counted there.
 
         A measurement with another noise law counts as the highest threshold that is no less likely.
@@ -182,14 +183,14 @@ class HighMeasurements:
         width, chance = self._p_values(law)
         return int(np.argmax(chance <= self._chance[named])) * width
 
-    def _p_values(self, law: Law) -> tuple[int, NDArray[np.float64]]:
+    def _p_values(self, law: Law) -> tuple[int, Floats]:
         """Return the thresholds of another law; every measurement that reaches the last is so rare that it is named."""
         width, chance = _p_values(law, self._bits)
         return width, np.append(chance[:-1], 0.0)
 
 
 @lru_cache(maxsize=64)
-def _p_values(law: Law, bits: int) -> tuple[int, NDArray[np.float64]]:
+def _p_values(law: Law, bits: int) -> tuple[int, Floats]:
     """Return the distance between thresholds, and P(N ≥ t) at each: from t = 0 until it is below 2⁻ᵇⁱᵗˢ."""
     last = law.margin(Fraction(1, 2**bits)) + 1
     width = -(-last // _MOST_THRESHOLDS)
@@ -201,8 +202,6 @@ def _p_value(law: Law, t: int) -> float:
 
 
 # How many nodes of a level are tested: those that are measured there, and those that were measured further up.
-
-Ints = NDArray[np.int64]
 
 
 def number_of_tests(levels: Sequence[Level], index: int, nodes: NDArray[np.integer]) -> Ints:

@@ -29,6 +29,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from treetop._util.choices import with_article
+from treetop._util.dtypes import Floats
 from treetop._util.numbers import Number, delta_between_0_and_1, positive
 from treetop.domain.unit import Sensitivity, Unit
 from treetop.errors import LossError
@@ -36,10 +37,7 @@ from treetop.noise import LAWS, Law
 from treetop.privacy.loss import Loss, rho_from_epsilon
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector = NDArray[np.float64]
+    Vector = Floats
 
 # Points of the grid within a standard deviation of the loss. The split over points adds at most a quarter of a squared
 # step to the variance of each cell's loss, and so at most 1.6e-5 of itself to that of the sum of 64 cells.

@@ -11,16 +11,15 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Ints
 from treetop._util.picture import new_figure, save_figure
 from treetop.errors import QueryError
 from treetop.release.derived import labels_of
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 
-Ints = NDArray[np.int64]
 OfDegrees: TypeAlias = Literal["cumulative", "mean-degree", "quantiles", "share-above"]
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 

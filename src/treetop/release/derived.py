@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Floats, Ints
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
 from treetop.plan.groups import SIZE
@@ -22,7 +23,6 @@ from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 
-Ints = NDArray[np.int64]
 Derived: TypeAlias = Literal["cumulative", "people", "mean-size", "share-of-one"]
 
 
@@ -164,7 +164,7 @@ class GroupTables:
         return self.release.spine.trees[self._at]
 
     @cached_property
-    def _size(self) -> NDArray[np.int64]:
+    def _size(self) -> Ints:
         return np.arange(self._tree.sizes[-1])
 
     def _sizes(self, level: str | None) -> _Places:
@@ -242,9 +242,7 @@ def _ratio(above: Ints, below: Ints) -> pa.Array:
         return pa.array(above / below, mask=below == 0)
 
 
-def _quotients(
-    above: tuple[Ints, Ints], below: tuple[Ints, Ints], least: float, most: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _quotients(above: tuple[Ints, Ints], below: tuple[Ints, Ints], least: float, most: float) -> tuple[Floats, Floats]:
     """Return the bounds of a quotient between two limits, from those of both numbers; 0/0 may be anything."""
     lower, upper = above[0] / np.maximum(below[1], 1), above[1] / np.maximum(below[0], 1)
     upper = np.where(below[0] == 0, most, upper)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Floats, Ints, Words
 from treetop.counts.counts import Counts, Digit, layout, pack
 from treetop.domain.marginal import Margin, cells_of, title_of
 from treetop.domain.spine import Spine
@@ -22,7 +22,7 @@ from treetop.release.tree import spans
 SIZES = ((0, 0), (1, 4), (5, 10), (11, 24), (25, 99), (100, None))
 """Classes of true counts for the bias."""
 
-Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Values: TypeAlias = Ints | Floats
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,7 @@ def measure_errors(release: Release, truth: Counts, dropped: int = 0) -> tuple[L
 
 
 def errors_of(
-    spine: Spine,
-    keys: Sequence[NDArray[np.uint64]],
-    values: Values,
-    truth: Counts,
-    left: Remainders | None = None,
-    dropped: int = 0,
+    spine: Spine, keys: Sequence[Words], values: Values, truth: Counts, left: Remainders | None = None, dropped: int = 0
 ) -> tuple[LevelErrors, ...]:
     """Compare any values of the leaves with the true counts of the same spine, at the total and at every level.
 
@@ -116,10 +111,10 @@ def errors_of(
 class Merged:
     """Released and true values side by side, in spine order."""
 
-    keys: list[NDArray[np.uint64]]
+    keys: list[Words]
     """The packed paths, one array a word. Counts are 0 if only the other side has the node."""
     released: Values
-    true: NDArray[np.int64]
+    true: Ints
 
     def at(self, digit: Digit) -> Merged:
         """Sum consecutive nodes with the same path down to the digit's level."""
@@ -139,7 +134,7 @@ class Merged:
         return Merged([word[order] for word in words], released[order], true[order])
 
 
-def merge(keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts) -> Merged:
+def merge(keys: Sequence[Words], values: Values, truth: Counts) -> Merged:
     """Bring released values and the truth into one order; a leaf of both stands there twice.
 
     `keys` are the leaves' packed paths as `read.counts.pack` makes them, best in spine order: both sides are then
@@ -155,7 +150,7 @@ def merge(keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts) -> 
 
 
 def merged_levels(
-    spine: Spine, keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts, left: Remainders | None = None
+    spine: Spine, keys: Sequence[Words], values: Values, truth: Counts, left: Remainders | None = None
 ) -> Iterator[tuple[int, Merged]]:
     """Yield the nodes of either side at every level, with its position, from the leaves up to the total."""
     nodes = merge(keys, values, truth)
@@ -170,7 +165,7 @@ def merged_levels(
     yield 0, Merged([], nodes.released.sum(keepdims=True), nodes.true.sum(keepdims=True))
 
 
-def starts(keys: Sequence[NDArray[np.uint64]], digit: Digit) -> NDArray[np.bool_]:
+def starts(keys: Sequence[Words], digit: Digit) -> Flags:
     """Return a mask of the sorted keys at which a node of the digit's level begins."""
     found = np.zeros(len(keys[0]), dtype=bool)
     found[:1] = True
@@ -187,7 +182,7 @@ def compared(
     counts: str,
     nodes: int,
     released: Values,
-    true: NDArray[np.int64],
+    true: Ints,
     resolved: float = 1.0,
     dropped: int = 0,
 ) -> LevelErrors:
@@ -237,7 +232,7 @@ def size_label(low: int, high: int | None) -> str:
     return f"{low}+" if high is None else f"{low}–{high}" if high > low else str(low)
 
 
-def _biases(zeros: int, error: Values, true: NDArray[np.int64]) -> tuple[Bias, ...]:
+def _biases(zeros: int, error: Values, true: Ints) -> tuple[Bias, ...]:
     most = SIZES[-1][0]
     size = np.minimum(true, most)
     nodes = np.bincount(size, minlength=most + 1)
@@ -260,7 +255,7 @@ def measure_margin_errors(release: Release, truth: Counts, dropped: int = 0) -> 
     return _compared(release.spine, margins, own, truth, dropped)
 
 
-def true_margins(spine: Spine, margins: Sequence[Margin], truth: Counts) -> Iterator[NDArray[np.int64]]:
+def true_margins(spine: Spine, margins: Sequence[Margin], truth: Counts) -> Iterator[Ints]:
     """Yield the true counts of every cell of margins, from those of the leaves."""
     leaf, count = leaves_of(spine, truth)
     for margin in margins:
@@ -268,7 +263,7 @@ def true_margins(spine: Spine, margins: Sequence[Margin], truth: Counts) -> Iter
 
 
 def margin_errors_of(
-    spine: Spine, margins: Sequence[Margin], keys: Sequence[NDArray[np.uint64]], values: Values, truth: Counts
+    spine: Spine, margins: Sequence[Margin], keys: Sequence[Words], values: Values, truth: Counts
 ) -> tuple[LevelErrors, ...]:
     """Compare the sums of any values of the leaves, given by their packed paths, with the true counts of margins."""
     leaf, _ = leaves_of(spine, Counts(tuple(keys), np.arange(len(values) + 1)))
@@ -286,7 +281,7 @@ def _compared(
     return tuple(rows)
 
 
-def _sums(spine: Spine, margin: Margin, leaf: Sequence[NDArray[np.int64]], values: Values) -> Values:
+def _sums(spine: Spine, margin: Margin, leaf: Sequence[Ints], values: Values) -> Values:
     """Return the sums of the leaves' values in every cell."""
     cell = cells_of(spine.trees, margin.depths, [len(tree.levels) for tree in spine.trees], np.asarray(leaf))
     sums: Values = np.zeros(margin.nodes, values.dtype)  # type: ignore[assignment]

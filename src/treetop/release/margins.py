@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.arrays import writable
+from treetop._util.dtypes import Ints
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margin, cells_of, exact_margins
 from treetop.domain.spine import Spine
@@ -21,8 +22,6 @@ from treetop.plan.constraints_kept import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.tree import ReleasedTree
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

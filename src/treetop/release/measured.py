@@ -7,16 +7,14 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags
 from treetop.domain.constraints import PublicFacts
 from treetop.measure.measure import NOTHING, Evidence
 from treetop.plan.resolution import HighMeasurements, number_of_tests
 from treetop.release.intervals.nodes import LevelIntervals, named_risks, node_intervals, risk_of
 from treetop.release.measurements import Measurements, descended
 from treetop.release.tree import ReleasedTree
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ RATE = Fraction(1, 20)
 """Of the nodes that survive at a level, the share that may be truly empty, in expectation."""
 
 
-def surviving(measured: KeptMeasurements, index: int, rate: Fraction = RATE) -> NDArray[np.bool_]:
+def surviving(measured: KeptMeasurements, index: int, rate: Fraction = RATE) -> Flags:
     """Return which released nodes of a level survive the test of all measured nodes of the level."""
     descent = measured.descent
     survives = _surviving(descent, index, rate)
@@ -93,7 +91,7 @@ def surviving(measured: KeptMeasurements, index: int, rate: Fraction = RATE) -> 
     return np.isin(number[tested.shape[1] :], number[: tested.shape[1]])
 
 
-def _surviving(descent: KeptMeasurements, index: int, rate: Fraction) -> NDArray[np.bool_]:
+def _surviving(descent: KeptMeasurements, index: int, rate: Fraction) -> Flags:
     tree, laws = descent.tree, descent.evidence.laws
     # The measurement of each released node, or of its nearest ancestor with the same leaves, and its level.
     seen, level = np.full(len(tree.at(0)), descent.root, np.int64), np.zeros(len(tree.at(0)), np.int64)

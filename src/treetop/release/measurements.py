@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
+from treetop._util.dtypes import Flags, Ints
 from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
@@ -21,8 +22,6 @@ from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.release.tree import ReleasedTree, ancestors, changes, nodes_at, spans_at, whole_numbers
 from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel
-
-Ints = NDArray[np.int64]
 
 FEW_NODES = 1 << 20
 """Every measurement is kept at levels with at most this many public nodes: a megabyte or so each."""
@@ -131,7 +130,7 @@ class TreeLevel(MeasuredLevel):
     """The measurement; 0 if there is none."""
     nodes: NDArray[np.int32]
     """For each attribute (row) and node (column), the attribute's node; 0 while it is not refined."""
-    measured: NDArray[np.bool_]
+    measured: Flags
 
 
 def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
@@ -166,9 +165,6 @@ def measured_tree(measurements: Measurements, total: int) -> list[TreeLevel]:
 
 def _variance(law: Law | None) -> float:
     return LEAST_VARIANCE if law is None else max(law.standard_deviation**2, LEAST_VARIANCE)
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

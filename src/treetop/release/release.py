@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Ints
 from treetop._util.files import resolved
 from treetop._util.lazy import deferring
 from treetop.card.rebuild import rebuild_unit
@@ -41,7 +42,7 @@ class Release(Queries):
     spine: Spine
     nodes: NDArray[np.int32] = field(repr=False)
     """For each attribute (row) and leaf (column), the attribute's node; leaves are in spine order."""
-    count: NDArray[np.int64] = field(repr=False)
+    count: Ints = field(repr=False)
     card: dict[str, Any] = field(repr=False)
     plan_toml: str | None = field(default=None, repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
@@ -55,7 +56,7 @@ class Release(Queries):
     """The kept tables that were measured beside the spine."""
     facts: PublicFacts | None = field(default=None, repr=False)
     """Public facts that the release keeps; None if there are none."""
-    public: NDArray[np.int64] | None = field(default=None, repr=False)
+    public: Ints | None = field(default=None, repr=False)
     """The public number of groups, or people, of every leaf region that is kept; None if none is."""
     reservation: Reservation | None = field(default=None, repr=False)
     """The charge in a ledger, until a folder is recorded; None if no ledger was charged."""

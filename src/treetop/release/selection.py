@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Ints
 from treetop.card import render
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES, Spine
@@ -31,7 +32,6 @@ from treetop.release.tree import ReleasedTree, meeting
 if TYPE_CHECKING:
     from treetop.release.release import Release
 
-Ints = NDArray[np.int64]
 
 MOST_ROWS = 100_000
 """Tables of sums with more rows than this have no intervals."""
@@ -340,10 +340,10 @@ OUTSIDE = "outside"
 """Column that marks counts outside their interval."""
 
 
-def outside(table: pa.Table) -> NDArray[np.bool_]:
+def outside(table: pa.Table) -> Flags:
     """Return which counts of a table with `count`, `lower` and `upper` lie outside their interval."""
     count, lower, upper = (table[name].to_numpy() for name in ("count", "lower", "upper"))
-    found: NDArray[np.bool_] = (count < lower) | (count > upper)
+    found: Flags = (count < lower) | (count > upper)
     return found
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Ints
 from treetop._util.system import refuse_beyond_memory
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
@@ -35,7 +36,6 @@ from treetop.release.tree import LevelNodes, ReleasedTree, ancestors, begin_leve
 if TYPE_CHECKING:
     from treetop.release.release import Release
 
-Ints = NDArray[np.int64]
 Ranges: TypeAlias = Mapping[int, Range]
 Leaves: TypeAlias = tuple[NDArray[np.int32], Ints]
 """For each attribute (row) and leaf (column), the attribute's node; and the counts."""
@@ -357,7 +357,7 @@ class Shards:
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
-def inside(nodes: NDArray[np.integer], ranges: Ranges) -> NDArray[np.bool_]:
+def inside(nodes: NDArray[np.integer], ranges: Ranges) -> Flags:
     """Return which leaves are within ranges."""
     found = np.ones(nodes.shape[1], dtype=bool)
     for attribute, (start, stop) in ranges.items():

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treetop._util.dtypes import Flags, Ints
 from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Remainders
 
-Ints = NDArray[np.int64]
 Node = TypeVar("Node", bound=np.integer[Any])
 
 KEPT = 1 << 18
@@ -125,10 +125,10 @@ class ReleasedTree:
         """Return, for every released node of the level above a level, how many public children it is divided into."""
         return self.spine.levels[index - 1].fanout(self.at(index - 1).nodes)
 
-    def denied(self, index: int) -> NDArray[np.bool_]:
+    def denied(self, index: int) -> Flags:
         """Return which released nodes of the level above a level have an only child there that is not released."""
         named = np.bincount(self.parents(index), minlength=len(self.at(index - 1)))
-        denied: NDArray[np.bool_] = (self.fanout(index) == 1) & (named == 0)
+        denied: Flags = (self.fanout(index) == 1) & (named == 0)
         return denied
 
     def rows(self, index: int) -> Ints:
@@ -166,7 +166,7 @@ class ReleasedTree:
         """For each entry, the coarsest level at which it belongs to another node than the entry before it."""
         return begin_levels(self.spine, self._entries.leaf)
 
-    def starts_at(self, index: int) -> NDArray[np.bool_]:
+    def starts_at(self, index: int) -> Flags:
         """Return a mask of the entries refined so far at which a node of a level begins."""
         starts, level = self._begins <= index, self._entries.level
         if level is None:
@@ -183,7 +183,7 @@ def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[Node]) -> NDA
     return above
 
 
-def changes(nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+def changes(nodes: NDArray[np.integer]) -> Flags:
     """Return a mask of the columns at which a node begins: all leaves of one node are consecutive."""
     starts = np.ones(nodes.shape[1], dtype=bool)
     starts[1:] = (nodes[:, 1:] != nodes[:, :-1]).any(axis=0)
@@ -228,9 +228,7 @@ def spans(spine: Spine, left: Remainders) -> tuple[Ints, Ints]:
     return start, stop
 
 
-def meeting(
-    spine: Spine, left: Remainders, ranges: Mapping[int, tuple[int, int]]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def meeting(spine: Spine, left: Remainders, ranges: Mapping[int, tuple[int, int]]) -> tuple[Flags, Flags]:
     """Return which remainders' nodes have leaves within ranges, and which have no others."""
     starts, stops = spans(spine, left)
     meets, within = np.ones(len(left), dtype=bool), np.ones(len(left), dtype=bool)
@@ -270,7 +268,7 @@ def nodes_at(spine: Spine, index: int, table: pa.Table) -> NDArray[np.int32]:
     return nodes
 
 
-def whole_numbers(table: pa.Table, name: str) -> NDArray[np.int64]:
+def whole_numbers(table: pa.Table, name: str) -> Ints:
     """Return a column of whole numbers, of which none is missing."""
     if name not in table.column_names:
         raise ReleaseError(f"there is no column {name!r}")

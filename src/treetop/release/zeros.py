@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Floats, Ints
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.domain.table_cells import CellNumbering, Depths, below
@@ -21,8 +21,6 @@ from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.release import Release
 from treetop.release.selection import Selection
 from treetop.release.tree import LevelNodes
-
-Ints = NDArray[np.int64]
 
 
 def number_of_cells(selection: Selection, depths: Depths) -> int:
@@ -68,9 +66,6 @@ def most_of_a_zero(selection: Selection, index: int) -> int | None:
         return None  # a zero may be a node that was measured
     levels = selection.whole.shards.intervals(selection.confidence)[:index]
     return int(max(level.absent.max(initial=0) for level in levels))
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Floats, Ints
 from treetop._util.kernel import kernel
 from treetop.domain.spine import Spine
 from treetop.measure.questions import Question, law_of, patterns
@@ -28,7 +28,6 @@ from treetop.noise import DiscreteGaussian, Law
 
 # Counts of boxes that were measured one by one, made consistent: least squares over the pieces that they are made of.
 
-Ints = NDArray[np.int64]
 
 _MOST_SWEEPS = 5_000
 _NEAR = 1e-4
@@ -103,8 +102,6 @@ def _settle(fitted: Floats, weight: Floats, start: Ints, boxes: Ints, whole: Flo
 MOST_COMBINED = 400
 """Most measurements combined for intervals; beyond, each question has the interval of its own measurement."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class QuestionEstimate:
@@ -157,7 +154,7 @@ def estimates(
 
 
 def _intervals(
-    found: Sequence[_Measured], own: NDArray[np.int64], mean: Floats, precision: Floats, pieces: Sequence[int],
+    found: Sequence[_Measured], own: Ints, mean: Floats, precision: Floats, pieces: Sequence[int],
     confidence: float,
 ) -> list[tuple[float, float]]:  # fmt: skip
     """Return the middle of each box's interval and how far it reaches."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Flags, Floats, Ints
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import cells_of, depths_alone, title_of
 from treetop.domain.spine import Spine
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 # Least squares over a measured tree and the margins beside it, together.
 
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 MOST_LINKS = 256
 """Most equations that tie the trees."""
@@ -60,7 +59,7 @@ class _Tree:
         entries = [equation for level in self.links.values() for _, equation, _ in level]
         return np.unique(np.concatenate(entries)).tolist() if entries else []
 
-    def gaps(self, values: Sequence[Reals], size: int) -> Reals:
+    def gaps(self, values: Sequence[Floats], size: int) -> Floats:
         """Return C z for values of all nodes."""
         found = np.zeros(size)
         for level, entries in self.links.items():
@@ -68,7 +67,7 @@ class _Tree:
                 found += np.bincount(equation, sign * values[level][node], minlength=size)
         return found
 
-    def spread(self, weights: Reals) -> list[Reals]:
+    def spread(self, weights: Floats) -> list[Floats]:
         """Return ΣCᵀ times weights of the equations, for all nodes."""
         given = [np.zeros(len(level)) for level in self.levels]
         for at, entries in self.links.items():
@@ -91,8 +90,8 @@ class _Tree:
         return [level.value for level in least_squares(made)]
 
 
-def _only(level: MeasuredLevel, above: int) -> NDArray[np.bool_]:
-    only: NDArray[np.bool_] = (np.bincount(level.parent, minlength=above) == 1)[level.parent]
+def _only(level: MeasuredLevel, above: int) -> Flags:
+    only: Flags = (np.bincount(level.parent, minlength=above) == 1)[level.parent]
     return only
 
 
@@ -182,7 +181,7 @@ class _Cells:
 
     labels: list[tuple[int, Ints]]
     """By level of the tree, each node's cell; −1 for nodes that others stand for."""
-    closed: NDArray[np.bool_]
+    closed: Flags
     """Cells made up of measured nodes."""
 
     @staticmethod

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import copy_into, writable
 from treetop._util.checked import whole_number, whole_numbers
+from treetop._util.dtypes import Flags, Floats, Ints
 from treetop._util.kernel import kernel
 from treetop.counts.counts import pack
 from treetop.domain.marginal import cells_of, decided_at, depths_alone, stages_of
@@ -64,7 +65,7 @@ class Posterior(NamedTuple):
     """By step: the same less the measurement, for measurements above the tables."""
 
 
-def thresholds() -> Reals:
+def thresholds() -> Floats:
     """Return the probabilities of the steps, falling: of a normal law above -8, …, 8 standard deviations."""
     return np.array([0.5 * math.erfc(u / math.sqrt(2)) for u in np.linspace(-8, 8, STEPS)])
 
@@ -89,7 +90,7 @@ def learn(law: Law, measured: Ints, kind: Ints) -> Posterior:
     return Posterior(cell, lowest, units, shift)
 
 
-def classes(average: Reals) -> Ints:
+def classes(average: Floats) -> Ints:
     """Class children by their parent's average count, in octaves; small classes are joined with the next."""
     octave = np.clip(np.floor(np.log2(np.maximum(average, 1e-3))), -12, 40).astype(np.int64) + 12
     sizes = np.bincount(octave)
@@ -102,7 +103,7 @@ def classes(average: Reals) -> Ints:
     return joined[octave]
 
 
-def _spread(seen: Ints, likelihood: Reals) -> Reals:
+def _spread(seen: Ints, likelihood: Floats) -> Floats:
     """Return the probabilities of the true counts under which the measurements are likeliest; smooth within bins."""
     edges = [0, 1]
     while edges[-1] < likelihood.shape[1]:
@@ -120,7 +121,7 @@ def _spread(seen: Ints, likelihood: Reals) -> Reals:
     return np.repeat(weight / width, width)
 
 
-def _prior_units(joint: Reals, limits: Reals) -> Ints:
+def _prior_units(joint: Floats, limits: Floats) -> Ints:
     """Return, by step and cell, how many true counts above zero are at least that probable to be reached."""
     chance = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
     reached = np.cumsum(chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
@@ -261,7 +262,6 @@ def _sums(
 
 # Counts of lower error under margins: the last level shared by how probable each unit is, rows and columns exact.
 
-Reals = NDArray[np.float64]
 
 _SWEEPS = 30
 """Rounds in which rows and columns take turns."""
@@ -377,8 +377,8 @@ def _first_step(learned: Posterior, kind: Ints, measured: Ints, columns: Ints, c
 
 @kernel
 def _fit(
-    start: Ints, column: Ints, kind: Ints, measured: Ints, learned: Posterior, rows: Ints, columns: Ints, a: Reals
-) -> Reals:
+    start: Ints, column: Ints, kind: Ints, measured: Ints, learned: Posterior, rows: Ints, columns: Ints, a: Floats
+) -> Floats:
     """Return the fitted count of every candidate: rows have their counts exactly, columns nearly."""
     b, total, slope = np.zeros(len(columns)), np.empty(len(columns)), np.empty(len(columns))
     fitted = np.empty(len(column))
@@ -403,7 +403,7 @@ def _fit(
 
 @kernel
 def _row_step(
-    column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Reals, count: int, step: float, fitted: Reals
+    column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Floats, count: int, step: float, fitted: Floats
 ) -> float:
     """Find the threshold at which a row has its count, by narrowing from nearby; write the fitted counts of its cells.
 
@@ -443,15 +443,13 @@ def _row_step(
 
 
 @kernel
-def _row(column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Reals, step: float, fitted: Reals) -> float:
+def _row(column: Ints, kind: Ints, measured: Ints, learned: Posterior, b: Floats, step: float, fitted: Floats) -> float:
     total = 0.0
     for k in range(len(fitted)):
         fitted[k] = _units(learned, kind[k], measured[k], step + b[column[k]])
         total += fitted[k]
     return total
 
-
-Ints = NDArray[np.int64]
 
 LARGEST = 1 << 56
 """No plan gives a measurement beyond it; one in a folder that was tampered with may be."""
@@ -551,9 +549,7 @@ def _alone(margins: Sequence[MarginTable], spine: Spine, part: AttributeStep) ->
     return None if table is None else table.count
 
 
-def _share_last(
-    law: Law, first: Ints, value: Ints, measured: NDArray[np.bool_], count: Ints, seed: int, out: Ints
-) -> None:
+def _share_last(law: Law, first: Ints, value: Ints, measured: Flags, count: Ints, seed: int, out: Ints) -> None:
     """Share counts among children without further measurements."""
     fanout = np.diff(first)
     average = np.repeat(count / np.maximum(fanout, 1), fanout)

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
+from treetop._util.dtypes import Flags, Ints
 from treetop._util.system import refuse_beyond_memory
 from treetop.counts.codebook import Codebook
 from treetop.counts.counts import pack
@@ -47,8 +48,6 @@ from treetop.release.intervals.boxes import Range
 from treetop.release.measured import KeptMeasurements
 from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
 from treetop.release.tree import nodes_at, spans_at, whole_numbers
-
-Ints = NDArray[np.int64]
 
 TOP, INDEX = "top.parquet", "parts.parquet"
 COUNT_PARTS, EVIDENCE_PARTS, NODE_PARTS = "counts", "evidence", "nodes"
@@ -152,7 +151,7 @@ class ShardIndex:
             raise ReleaseError(f"{INDEX} has a code that is not in its hierarchy")
         return ShardIndex(*about, *ends)
 
-    def among(self, ranges: Mapping[int, Range]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def among(self, ranges: Mapping[int, Range]) -> tuple[Flags, Flags]:
         """Return which groups may have leaves within ranges, and which have no others."""
         meets, within = np.ones(len(self.rows), dtype=bool), np.ones(len(self.rows), dtype=bool)
         for attribute, (start, stop) in ranges.items():

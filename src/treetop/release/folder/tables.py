@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
+from treetop._util.dtypes import Ints
 from treetop._util.files import open_regular, read_regular, refuse_irregular
 from treetop.counts.constraint_reader import fact_of
 from treetop.counts.counts import pack
@@ -22,7 +22,6 @@ from treetop.domain.constraints import COUNTED, INVARIANT, PublicFacts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import MARGIN, depths_named, margins_of
 from treetop.domain.spine import Spine
-from treetop.domain.spine_level import Ints
 from treetop.domain.table_cells import CellNumbering
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders
@@ -137,13 +136,13 @@ def read_unresolved(path: Path, spine: Spine) -> Remainders:
 # public.parquet: the public number of every leaf region.
 
 
-def public_table(spine: Spine, numbers: NDArray[np.int64]) -> pa.Table:
+def public_table(spine: Spine, numbers: Ints) -> pa.Table:
     """Return one row per leaf region: its code, and its number."""
     place = list(spine.attributes)[-1]
     return pa.table({place: spine.attributes[place].codes[-1], "number": pa.array(numbers)})
 
 
-def read_public(path: Path, spine: Spine) -> NDArray[np.int64]:
+def read_public(path: Path, spine: Spine) -> Ints:
     """Read the table of `public_table`; refuse regions that are not the hierarchy's, or values that are no numbers."""
     table, place = read_table(path), list(spine.attributes)[-1]
     codes = spine.attributes[place].codes[-1]

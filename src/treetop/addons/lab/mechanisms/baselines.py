@@ -10,8 +10,8 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import plain
 from treetop.addons.lab.mechanisms.inftda import Planned
 from treetop.addons.lab.mechanisms.mechanism import (
@@ -121,8 +121,6 @@ def unmeasured(spine: Spine) -> tuple[Part, ...]:
 
 # The hierarchical mechanism: measure every node of every level, then make the levels agree by least squares.
 
-Reals = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class PerLevel(Planned):
@@ -145,20 +143,20 @@ class PerLevel(Planned):
         """All public nodes."""
         return PublicTree.of(self.spine)
 
-    def measure(self, counts: Counts, key: Key, threads: int = 1) -> list[NDArray[np.int64] | None]:
+    def measure(self, counts: Counts, key: Key, threads: int = 1) -> list[Ints | None]:
         """Measure every node once; the total comes first, and is exact if it is public."""
         bound = bind(key, "levels", bytes.fromhex(self.plan.digest), counts.digest)
         return measure_levels(self.tree, counts, self.levels, bound, threads)
 
     def run(self, counts: Counts, key: Key, threads: int = 1) -> Estimate:
         """Measure every node once. A level that divides nothing has the values of the level above."""
-        values: list[NDArray[np.int64]] = []
+        values: list[Ints] = []
         for measured in self.measure(counts, key, threads):
             values.append(values[-1] if measured is None else measured)
         levels = tuple(self._level(index, value) for index, value in enumerate(values))
         return Estimate.from_leaves(self.spine, self.tree.keys, values[-1], levels)
 
-    def _level(self, index: int, value: NDArray[np.int64]) -> LevelEstimate:
+    def _level(self, index: int, value: Ints) -> LevelEstimate:
         eldest = np.arange(len(value))
         for first in self.tree.first[index:]:
             eldest = first[eldest]
@@ -188,9 +186,7 @@ def _variance(level: Part) -> float:
     return max(level.law.standard_deviation**2, LEAST_VARIANCE)
 
 
-def fitted_leaves(
-    first: Sequence[NDArray[np.int64]], measured: Sequence[NDArray[np.int64] | None], variances: Sequence[float]
-) -> Reals:
+def fitted_leaves(first: Sequence[Ints], measured: Sequence[Ints | None], variances: Sequence[float]) -> Floats:
     """Return the leaves of the consistent tree that fits the measurements best, each weighted by 1/variance.
 
     The children of node i of level l are `first[l][i] : first[l][i + 1]`. A level of variance zero (the total) is kept
@@ -272,7 +268,7 @@ class StabilityHistogram(Mechanism):
         return Estimate(self.spine, *measure_present(counts, law, self.least, bound, threads))
 
 
-def measure_present(counts: Counts, law: Law, least: int, key: Key, threads: int) -> tuple[Words, NDArray[np.int64]]:
+def measure_present(counts: Counts, law: Law, least: int, key: Key, threads: int) -> tuple[Words, Ints]:
     """Return the paths of the leaves above zero that reach the threshold with noise, and their noisy counts.
 
     One unit moves the leaf counts by at most Δ₁ in all, for which the law was made, and can make leaves appear or
@@ -354,8 +350,6 @@ def _epsilon_and_delta(loss: Loss) -> tuple[Fraction, Fraction]:
 
 
 # What offices do today, for comparison: small counts are left out, or all counts are rounded. Neither protects anyone.
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from treetop._util.distribution import install_extra
+from treetop._util.dtypes import Flags, Floats, Ints, Words
 from treetop._util.kernel import kernel
 from treetop._util.numbers import Number
 from treetop.addons.lab.mechanisms.mechanism import Estimate, Mechanism, NotServed, promise
@@ -39,9 +39,7 @@ from treetop.repair import Repair
 class LevelRepair(Protocol):
     """A repair of all nodes of one level: a function of measurements, which sees no private data."""
 
-    def __call__(
-        self, x: NDArray[np.int64], first: NDArray[np.int64], count: NDArray[np.int64], ties: Key
-    ) -> NDArray[np.int64]:
+    def __call__(self, x: Ints, first: Ints, count: Ints, ties: Key) -> Ints:
         """Return non-negative integers for the measurements x.
 
         Those of node i are `x[first[i] : first[i + 1]]`, two or more, and must become a sum of count[i] > 0. `ties` is
@@ -79,8 +77,8 @@ def _refine(step: Step, counts: Counts, above: Frontier, key: Key, repair: Level
 
 
 def _measure(
-    step: Step, counts: Counts, above: Frontier, divided: NDArray[np.bool_], first: NDArray[np.int64], key: Key
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    step: Step, counts: Counts, above: Frontier, divided: Flags, first: Ints, key: Key
+) -> tuple[Ints, Ints, Ints]:
     """Return true count plus noise of every child of the divided nodes, and which private leaves lie under it.
 
     All public children are measured, seen in the data or not. One unit moves the counts of the level by at most its
@@ -96,16 +94,16 @@ def _measure(
 
 @kernel
 def _add_all(
-    x: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    first: NDArray[np.int64],
-    keys: NDArray[np.uint64],
+    x: Ints,
+    start: Ints,
+    stop: Ints,
+    first: Ints,
+    keys: Words,
     shift: int,
     mask: np.uint64,
-    before: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
+    before: Ints,
+    starts: Ints,
+    stops: Ints,
 ) -> None:
     """Add the true counts of the children of many nodes to their noise, through the engine's own door."""
     for i in range(len(starts)):
@@ -271,9 +269,7 @@ class LowerError(InfTDA):
 # TDA with Euclidean repair as the paper has it: project on the simplex, round, and take the excess from small values.
 
 
-def project_and_round(
-    x: NDArray[np.int64], first: NDArray[np.int64], count: NDArray[np.int64], ties: Key
-) -> NDArray[np.int64]:
+def project_and_round(x: Ints, first: Ints, count: Ints, ties: Key) -> Ints:
     """Repair all nodes of a level at once, in whole numbers throughout.
 
     The projection of x is max(x − θ, 0) with θ = (Σ of the k largest − c)/k; k is the largest number for which the k-th
@@ -292,14 +288,14 @@ def project_and_round(
     k = np.add.reduceat(above, first[:-1], dtype=np.int64)
     whole, part = np.divmod(excess[first[:-1] + k - 1], k)  # θ = whole + part/k
     lowered = whole + (2 * part > k)
-    repaired: NDArray[np.int64] = np.maximum(value - np.repeat(lowered, fanout), 0)
+    repaired: Ints = np.maximum(value - np.repeat(lowered, fanout), 0)
     missing = count - np.add.reduceat(repaired, first[:-1])
     positive = np.add.reduceat(repaired > 0, first[:-1], dtype=np.int64)
     repaired += rank < np.repeat(np.maximum(missing, 0), fanout)
     too_much = np.repeat(np.minimum(missing, 0), fanout)
     last = np.repeat(positive, fanout)
     repaired -= (rank >= last + too_much) & (rank < last)
-    result: NDArray[np.int64] = np.empty_like(repaired)
+    result: Ints = np.empty_like(repaired)
     result[order] = repaired
     return result
 
@@ -316,12 +312,8 @@ class TDAl2(OwnRepair):
 
 # TDA with Chebyshev repair by a solver: one mixed integer program a node, which takes whatever optimum is found.
 
-Reals = NDArray[np.float64]
 
-
-def solve_each(
-    x: NDArray[np.int64], first: NDArray[np.int64], count: NDArray[np.int64], ties: Key
-) -> NDArray[np.int64]:
+def solve_each(x: Ints, first: Ints, count: Ints, ties: Key) -> Ints:
     """Repair node after node; a solver has no use for tie words."""
     parts = np.split(x, first[1:-1])
     return np.concatenate([solve(part, int(c)) for part, c in zip(parts, count, strict=True)])
@@ -343,7 +335,7 @@ class TDAlinf(OwnRepair):
         _solver()  # now, before data is read
 
 
-def solve(x: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def solve(x: Ints, count: int) -> Ints:
     """Return non-negative integers with sum `count` whose largest change from x is least.
 
     In terms of the change z = y − x: minimise α subject to −α ≤ z ≤ α, z ≥ −x and Σz = c − Σx (InfTDA, section 4.2).
@@ -360,14 +352,14 @@ def solve(x: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     )
     if found.x is None:
         raise TreetopError(f"the solver found nothing for a node of {len(x)} children: {found.message}")
-    y: NDArray[np.int64] = x + np.rint(found.x[:-1]).astype(np.int64)
+    y: Ints = x + np.rint(found.x[:-1]).astype(np.int64)
     if y.min() < 0 or int(y.sum()) != count:
         raise TreetopError(f"the solver left its constraints on a node of {len(x)} children: its counts are too large")
     return y
 
 
 @lru_cache(maxsize=4096)
-def _program(size: int) -> tuple[Reals, Reals, Any, Reals, Reals]:
+def _program(size: int) -> tuple[Floats, Floats, Any, Floats, Floats]:
     """Return the common part of programs with `size` children: goal, integrality, constraints and their bounds.
 
     The variables are the changes z and, last, α; the rows are z − α ≤ 0, z + α ≥ 0, and the sum; each node adds the

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import Number
 from treetop.counts.counts import Counts, Digit, go_down, layout, pack
 from treetop.domain.hierarchy import Hierarchy
@@ -26,7 +27,7 @@ from treetop.plan.workload import Part
 from treetop.privacy import Loss, Unit, rho_from_epsilon_loose
 from treetop.release.errors import starts
 
-Values: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Values: TypeAlias = Ints | Floats
 Words: TypeAlias = tuple[NDArray[np.uint64], ...]
 
 ROUNDING = 1e-9
@@ -79,10 +80,7 @@ class Estimate:
 
     @staticmethod
     def from_leaves(
-        spine: Spine,
-        keys: Sequence[NDArray[np.uint64]],
-        value: Values,
-        levels: tuple[LevelEstimate, ...] | None = None,
+        spine: Spine, keys: Sequence[NDArray[np.uint64]], value: Values, levels: tuple[LevelEstimate, ...] | None = None
     ) -> Estimate:
         """Make an estimate of leaves in spine order, leaving out those that are zero."""
         there = value != 0
@@ -228,7 +226,7 @@ _PIECE = 1 << 18
 class PublicTree:
     """Every public node in spine order. Nodes of a level are numbered in that order, so siblings are consecutive."""
 
-    first: tuple[NDArray[np.int64], ...] = field(repr=False)
+    first: tuple[Ints, ...] = field(repr=False)
     """The children of node i of level l (the root is level 0) are `first[l][i] : first[l][i + 1]`."""
     spine: Spine = field(repr=False)
     keys: tuple[NDArray[np.uint64], ...] = field(repr=False)
@@ -245,7 +243,7 @@ class PublicTree:
             first.append(bounds)
         return PublicTree(tuple(first), spine, tuple(pack(spine, nodes)))
 
-    def ancestors(self, counts: Counts) -> Iterator[NDArray[np.int64]]:
+    def ancestors(self, counts: Counts) -> Iterator[Ints]:
         """Give, level by level below the root, the node above every private leaf. Private: for measuring only."""
         node = np.zeros(len(counts), np.int64)
         nodes = np.zeros((len(self.spine.trees), len(counts)), np.int64)
@@ -264,7 +262,7 @@ def refuse_large(spine: Spine, limit: int, name: str) -> None:
         )
 
 
-def measure_leaves(tree: PublicTree, counts: Counts, law: Law, key: Key, threads: int) -> NDArray[np.int64]:
+def measure_leaves(tree: PublicTree, counts: Counts, law: Law, key: Key, threads: int) -> Ints:
     """Return every public leaf's true count plus noise: the only look at the counts of a flat mechanism.
 
     One unit moves the leaf counts by at most the sensitivity of the last level, for which the law was made.
@@ -277,7 +275,7 @@ def measure_leaves(tree: PublicTree, counts: Counts, law: Law, key: Key, threads
 
 def measure_levels(
     tree: PublicTree, counts: Counts, levels: tuple[Part, ...], key: Key, threads: int
-) -> list[NDArray[np.int64] | None]:
+) -> list[Ints | None]:
     """Return the true counts plus noise of all nodes, level by level from the total, None if it is not measured.
 
     One unit moves the counts of a level by at most that level's sensitivity, for which its law was made. An exact total
@@ -286,7 +284,7 @@ def measure_levels(
     total, *below = levels
     root = draw(total.law, key.derive("level", 0), 1, threads) if total.is_measured else np.zeros(1, np.int64)
     root += counts.total
-    measured: list[NDArray[np.int64] | None] = [root]
+    measured: list[Ints | None] = [root]
     for level, node in zip(below, tree.ancestors(counts), strict=True):
         if not level.is_measured:
             measured.append(None)
@@ -297,7 +295,7 @@ def measure_levels(
     return measured
 
 
-def draw(law: Law, key: Key, size: int, threads: int) -> NDArray[np.int64]:
+def draw(law: Law, key: Key, size: int, threads: int) -> Ints:
     """Return the noise of the slots 0, 1, … of a stream, the same on any number of threads."""
     out = np.empty(size, np.int64)
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
+from treetop._util.dtypes import Ints
 from treetop._util.numbers import Number
 from treetop.addons.lab.mechanisms.baselines import (
     BottomUp,
@@ -118,7 +118,7 @@ class OfGroups(Mechanism):
         total = LevelEstimate(tuple(pack(self.spine, np.zeros((2, 1), np.int32))), np.array([released[0].sum()]))
         return Estimate(self.spine, leaves.keys, leaves.value, (total, *levels))
 
-    def _level(self, depth: int, number: NDArray[np.int64]) -> LevelEstimate:
+    def _level(self, depth: int, number: Ints) -> LevelEstimate:
         """Return the nodes of a level that are not zero: the path of each is that of its first leaf."""
         (size, region), value = leaves_above_zero(number)
         leaf = region
@@ -202,5 +202,5 @@ register(Hay)
 register(PerLevel)
 register(Suppression)
 register(Rounding)
-for _kind in KINDS:
-    register(_kind)
+for _sizes in KINDS:
+    register(_sizes)
