@@ -6,10 +6,6 @@ fails the build. The theme is one line.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from sphinx.application import Sphinx
-
 from treetop._util.distribution import VERSION
 
 project = "Treetop"
@@ -39,18 +35,3 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
-
-WAITED_FOR = ("prepare", "clusters")
-"""Pages that have their place in the navigation, and are left out of it until they exist."""
-
-
-def leave_out_what_is_not_written(_: Sphinx, page: str, source: list[str]) -> None:
-    """Take the lines of pages that do not exist yet out of the navigation."""
-    missing = [f"<{name}>" for name in WAITED_FOR if not (Path(__file__).parent / f"{name}.md").exists()]
-    if page == root_doc:
-        source[0] = "\n".join(line for line in source[0].split("\n") if not line.endswith(tuple(missing)))
-
-
-def setup(app: Sphinx) -> None:
-    """Hook into the build."""
-    app.connect("source-read", leave_out_what_is_not_written)
