@@ -56,7 +56,7 @@ EDGE = ("cli", "__init__", "__main__")
 
 PUBLIC = ("plan", "card")
 """Packages that private counts cannot reach."""
-DESCRIPTIONS = ("constraint_reader", "graph_reader", "group_reader")
+DESCRIPTIONS = ("cleaning", "constraint_reader", "graph_reader", "group_reader")
 """Modules of `counts` that these may import, for what they describe: public facts, graphs, lists of groups."""
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
-from treetop.counts.graph_reader import Cleaning, Graph
+from treetop.counts.cleaning import Cleaning
+from treetop.counts.graph_reader import Graph
 from treetop.domain.unit import Policies
 
 

@@ -26,7 +26,7 @@ import treetop as tt
 from treetop import Graph, Hierarchy, Loss, Spine, read_plan
 from treetop.addons.lab.mechanisms.registry import MECHANISMS
 from treetop.cli import main
-from treetop.counts.graph_reader import Cleaning
+from treetop.counts.cleaning import Cleaning
 from treetop.counts.reading import read_counts
 from treetop.measure.questions import Batch, measure, parse
 from treetop.noise import Key

@@ -193,7 +193,7 @@ def test_the_commands_take_it(write: Write, tmp_path: Path) -> None:
         ('neighbours = "add-remove"', 'neighbours = "add-remove"\nentity = "person"', "protects one edge and no more"),
         ('relation = "edge"', 'relation = "user-out"\ndirected = false', "an edge without direction is on two"),
         ("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"', "exact accounting is not for degrees"),
-        ("[loss]", "[data]\ncount = 'n'\n[loss]", "the tables of a graph are named under"),
+        ("[loss]", "[data]\ncount = 'n'\n[loss]", "is said by weight under"),
         ("[loss]", "[data]\nunknown = { place = 'x' }\n[loss]", "for edges to people who are not in the table"),
         ("[loss]", "[release]\nintervals = false\nconfidence = 0.9\n[loss]", "intervals are off"),
         ("[loss]", "[spine]\norder = ['degree']\n[loss]", "spine is not a field"),

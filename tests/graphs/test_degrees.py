@@ -19,7 +19,8 @@ from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from tests.everyday import measure_degrees
 from treetop import Graph
 from treetop.card import in_words
-from treetop.counts.graph_reader import Cleaning, Edges
+from treetop.counts.cleaning import Cleaning
+from treetop.counts.graph_reader import Edges
 from treetop.errors import DataError, LossError, Overspent, PlanError
 from treetop.measure import measure as workload
 from treetop.noise import NoiseStream

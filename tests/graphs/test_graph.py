@@ -15,7 +15,8 @@ import treetop as tt
 from experiments.kit.pokec_like import SocialNetwork, pokec_like
 from treetop import Graph, Policies
 from treetop.card import in_words
-from treetop.counts.graph_reader import Cleaning, Nodes
+from treetop.counts.cleaning import Cleaning
+from treetop.counts.graph_reader import Nodes
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, ManyDropped, PlanError, UnitError
 from treetop.privacy.relation import unit_of

@@ -20,7 +20,7 @@ from treetop.plan.group_unit import GroupUnit
 from treetop.plan.resolution import RULES
 from treetop.privacy import Loss
 from treetop.privacy.loss import say_reckless
-from treetop.privacy.relation import GraphRules, one_edge
+from treetop.privacy.relation import GraphRules, one_edge, one_weighted_edge
 from treetop.repair import ORDERS, REPAIRS
 
 Text: TypeAlias = str | Callable[..., str]
@@ -158,6 +158,7 @@ TEXTS: Mapping[str, Text] = {
         relation, directed, degree=degree
     ).sentences()[number],
     "graph.one_edge": one_edge,
+    "graph.one_weighted_edge": one_weighted_edge,
     "mechanism.degree": lambda relation, directed, degree: (
         f"A degree is {DegreeFacts(relation, directed, degree=degree).meaning}."
     ),

@@ -110,7 +110,7 @@ def _of_degrees(described: Described, spine: Spine) -> dict[str, Any] | None:
 
 def _degree_unit(described: Described, unit: Mapping[str, Any]) -> DegreeUnit:
     graph, degrees = described["graph"], described["degrees"]
-    policies = Policies(**{name: graph[name] for name in ("self_loops", "repeated", "unknown")})
+    policies = Policies.of(graph)
     facts = DegreeFacts(
         graph["relation"], graph["directed"], graph.get("degree_bound"), policies, degrees.get("degree")
     )

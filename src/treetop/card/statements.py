@@ -180,7 +180,7 @@ class Statements:
 def graph_words(plan: Plan, id: str, about: dict[str, Any]) -> dict[str, Any]:
     """Return what is stated of a graph, with its sentences."""
     graph = plan.unit.graph
-    one_edge = sentence("graph.one_edge", directed=graph.directed)
+    one_edge = sentence(f"graph.one_{'weighted_' * graph.policies.weighted}edge", directed=graph.directed)
     sentences = [sentence(id, **about, number=number) for number in range(len(graph.sentences()))]
     return {**graph.describe(), "one_edge": one_edge, "sentences": sentences}
 

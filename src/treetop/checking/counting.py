@@ -81,7 +81,8 @@ def _say(value: object) -> str:
 NAMES = ("group", "size", "quantity", "list", "list_group", "list_region")
 """What a plan for group sizes calls columns and files: like those of the attributes, no part of the plan itself."""
 
-GRAPH = ("relation", "directed", "degree_bound", "self_loops", "repeated", "largest", "form", "degree", "choosing")
+_RULES_OF_EDGES = ("relation", "directed", "degree_bound", "self_loops", "repeated", "weighted")
+GRAPH = (*_RULES_OF_EDGES, "largest", "form", "degree", "choosing")
 """What is stated of a graph in the plan itself."""
 
 

@@ -32,7 +32,8 @@ class Weighing:
     def __init__(self, name: str, what: str = "count") -> None:
         self._name = name
         self._what = what
-        self._total = 0
+        self.total = 0
+        """The sum of what was read so far."""
 
     def read(self, batch: RowBatch) -> Ints:
         """Return how many records each row stands for."""
@@ -60,8 +61,8 @@ class Weighing:
             _refuse_first(pa.array(weights < 0), batch, name, f"the {self._what} {{}} is negative")
         # In floating point first: there the sum cannot wrap around.
         near = int(weights.sum(dtype=np.float64))
-        self._total += near if near > 2 * LARGEST_TOTAL else int(weights.sum())
-        if self._total > LARGEST_TOTAL:
+        self.total += near if near > 2 * LARGEST_TOTAL else int(weights.sum())
+        if self.total > LARGEST_TOTAL:
             raise DataError(
                 f"the {self._what}s add up to more than 2^53: check that the column {name!r} holds {self._what}s"
             )

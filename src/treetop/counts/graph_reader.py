@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,152 +17,25 @@ from treetop._util.arrays import sort_rows
 from treetop._util.checked import whole_numbers
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
+from treetop.counts.cleaning import Changes, Cleaning, NodeColumn, clean
 from treetop.counts.codebook import Codebook
-from treetop.counts.encode import first_unknown
+from treetop.counts.encode import Weighing, first_unknown
 from treetop.counts.tally import LeftOut, Tally, UnknownCodes, tell_steward
 from treetop.domain.unit import Neighbours, Policies, Unit
 from treetop.errors import DataError, NumberError, PlanError
 from treetop.io import table as tables
 from treetop.io.header import UNVOUCHED, is_unvouched
 from treetop.io.row_batch import as_text, first_missing, require
-from treetop.io.source import as_public, as_source, leaves_out, selected
-from treetop.privacy.relation import GraphRules, GraphUnit, Relation, check_relation, unit_of
-
-# Cleaning the node table by public rules: a row becomes what it becomes whatever the other rows say.
-
-MISSING = "missing"
-OTHER = "other"
-_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
-
-
-@dataclass(frozen=True, eq=False)
-class Cleaning:
-    """What is done to the values of one column; without a vocabulary or a range only gaps are, and get their code.
-
-    >>> Cleaning(least=100, most=229, width=10).code("183"), Cleaning(least=100, most=229, width=10).code("900")
-    ('180-189', 'missing')
-    """
-
-    vocabulary: Mapping[str, str] | None = None
-    """For free text: by keyword, the code. The first keyword that stands in the text as words of its own counts."""
-    least: int | None = None
-    """For whole numbers: the smallest that is plausible."""
-    most: int | None = None
-    width: int | None = None
-    """How many numbers make a class, from the smallest on; None keeps each number as it is."""
-    missing: str = MISSING
-    """The code of a value that is missing, or implausible."""
-    other: str = OTHER
-
-    def __post_init__(self) -> None:
-        ranged = self.least is not None or self.most is not None
-        if self.vocabulary is not None and ranged:
-            raise PlanError("a column is cleaned by a vocabulary, or by a least and a most number: give one of them")
-        if self.vocabulary is not None:
-            if not self.vocabulary or not all(word.strip() for word in self.vocabulary):
-                raise PlanError("a vocabulary needs at least one keyword, and none that is blank")
-            spelt = FrozenMap({" ".join(word.casefold().split()): code for word, code in self.vocabulary.items()})
-            object.__setattr__(self, "vocabulary", spelt)
-        elif ranged and (self.least is None or self.most is None or self.least > self.most):
-            raise PlanError(f"the plausible numbers are from {self.least} to {self.most}: give the least and the most")
-        if self.width is not None and (not ranged or self.width < 1):
-            raise PlanError(f"the width of a class is {self.width}: give a whole number, 1 or more, for numbers only")
-
-    @staticmethod
-    def read(
-        table: tables.Table, keyword: str = "keyword", code: str = "code", missing: str = MISSING, other: str = OTHER
-    ) -> Cleaning:
-        """Read a public vocabulary: a keyword and its code a row, the more important ones first."""
-        rows = tables.read(as_public(table), list(dict.fromkeys([keyword, code])))
-        words, found = (as_text(rows.column(name), name).to_pylist() for name in (keyword, code))
-        for row, pair in enumerate(zip(words, found, strict=True)):
-            if not all(pair):
-                raise DataError(f"the vocabulary, row {row + 1}: a keyword and its code, and one of them is missing")
-        if len(set(words)) < len(words):
-            raise DataError("the vocabulary has a keyword twice: keep one row of it")
-        return Cleaning(vocabulary=dict(zip(words, found, strict=True)), missing=missing, other=other)
-
-    @property
-    def codes(self) -> list[str] | None:
-        """Every code that a cleaned column may hold, which its public hierarchy needs; None where values stay."""
-        if self.vocabulary is not None:
-            return sorted({*self.vocabulary.values(), self.missing, self.other})
-        if self.least is None or self.most is None:
-            return None
-        numbers = range(self.least, self.most + 1, self.width or 1)
-        return [*(self._class(number) for number in numbers), self.missing]
-
-    def code(self, value: str | None) -> str:
-        """Return the code of one value: a function of nothing else."""
-        if value is None or not value.strip():
-            return self.missing
-        if self.vocabulary is not None:
-            text = " ".join(value.casefold().split())
-            for word, code in self.vocabulary.items():
-                if word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
-                    return code
-            return self.other
-        if self.least is None or self.most is None:
-            return value
-        number = value.strip()
-        if not _NUMBER.fullmatch(number):
-            return self.missing
-        return self._class(int(number)) if self.least <= int(number) <= self.most else self.missing
-
-    def _class(self, number: int) -> str:
-        assert self.least is not None
-        if self.width is None:
-            return str(number)
-        first = self.least + (number - self.least) // self.width * self.width
-        return f"{first}-{first + self.width - 1}"
-
-    def describe(self) -> dict[str, Any]:
-        """Return the rule as plain values."""
-        if self.vocabulary is not None:
-            return {"vocabulary": dict(self.vocabulary), "missing": self.missing, "other": self.other}
-        numbers = {"least": self.least, "most": self.most, "width": self.width}
-        return {**{key: number for key, number in numbers.items() if number is not None}, "missing": self.missing}
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Changes that a rule made to a column."""
-
-    missing: int
-    implausible: int
-    """How many numbers were out of range, or no numbers."""
-    unread: int
-
-
-@dataclass(frozen=True, eq=False)
-class NodeColumn:
-    """The codes of one column, by row: private."""
-
-    index: NDArray[np.int32]
-    """The position of each row's code; -1 if it is missing and no rule gives it a code."""
-    codes: pa.StringArray
-
-
-def clean(column: Any, name: str, rule: Cleaning | None) -> tuple[NodeColumn, Changes | None]:
-    """Return a column's codes, as its rule makes them; without one they stay as they are."""
-    values = as_text(column, name)
-    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    encoded = pc.dictionary_encode(values)
-    index = np.asarray(encoded.indices.fill_null(-1)).astype(np.int32)
-    if rule is None:
-        index[np.append(np.asarray(pc.equal(encoded.dictionary, "")), False)[index]] = -1
-        return NodeColumn(index, encoded.dictionary), None
-    given = [*encoded.dictionary.to_pylist(), None]
-    made = [rule.code(value) for value in given]
-    codes = sorted(set(made))
-    at = np.array([codes.index(code) for code in made], np.int32)
-    often = np.bincount(index % len(given), minlength=len(given))
-    blank = np.array([value is None or not value.strip() for value in given])
-    lost = np.array([code == rule.missing for code in made]) & ~blank
-    unread = np.array([rule.vocabulary is not None and code == rule.other for code in made]) & ~blank
-    changes = Changes(*(int(often[which].sum()) for which in (blank, lost, unread)))
-    return NodeColumn(at[index], pa.array(codes, pa.string())), changes
-
+from treetop.io.source import as_source, leaves_out, selected
+from treetop.privacy.relation import (
+    GraphRules,
+    GraphUnit,
+    Relation,
+    check_relation,
+    one_edge,
+    one_weighted_edge,
+    unit_of,
+)
 
 # The node table in memory: a number for every id, and the codes of its attributes.
 
@@ -194,7 +66,7 @@ class Nodes:
         """Read some columns of a node table, or all of them, by the rules that are declared for them."""
         rules = dict(cleaning or {})
         wanted = None if columns is None else list(dict.fromkeys([id, *columns]))
-        rows = tables.read(tables.as_part_of_graph(table, "nodes"), wanted)
+        rows = tables.read(table, wanted)
         require([id], rows.column_names, "the node table")
         for name in rules:
             if columns is None and name not in rows.column_names:
@@ -259,6 +131,7 @@ Numbers: TypeAlias = NDArray[np.int32]
 
 _MOST = (1 << 31) - 1
 _SAMPLE = 1 << 16
+_MOST_WEIGHT = 1 << 29
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -315,11 +188,17 @@ def read_edges(
     directed: bool = True,
     policies: Policies | None = None,
     left: LeftOut | None = None,
+    weight: str | None = None,
 ) -> Edges:
-    """Read an edge table, batch by batch. `left` counts the rows left out; without it they are logged."""
+    """Read an edge table, batch by batch; a row stands for as many edges as the column `weight` says.
+
+    `left` counts the rows left out; without it they are logged.
+    """
     rules, out = policies or Policies(), LeftOut() if left is None else left
     ends: list[tuple[Numbers, Numbers]] = []
-    for batch in tables.batches(tables.as_part_of_graph(table, "edges"), list(dict.fromkeys([source, target]))):
+    weighing = None if weight is None else Weighing(weight, "weight")
+    wanted = [source, target, *([] if weight is None else [weight])]
+    for batch in tables.batches(table, list(dict.fromkeys(wanted))):
         found = []
         for name in (source, target):
             ids = as_text(batch.rows.column(name), name)
@@ -349,6 +228,11 @@ def read_edges(
             out.self_loops += int(np.count_nonzero(loops))
         if not proper.all():
             start, end = start[proper], end[proper]
+        if weighing is not None:
+            often = weighing.read(batch)
+            if weighing.total > _MOST_WEIGHT:
+                raise DataError(f"the weights add up to more than {_MOST_WEIGHT:,} edges, which are held in memory")
+            start, end = (np.repeat(numbers, often[proper]) for numbers in (start, end))
         ends.append((start.astype(np.int32), end.astype(np.int32)))
     starts, stops = [start for start, _ in ends], [end for _, end in ends]
     ends.clear()
@@ -419,8 +303,11 @@ class Graph:
     """Policies for self-loops, repeated edges and edges to unknown nodes."""
     cleaning: Mapping[str, Cleaning] = field(default_factory=dict)
     """By column of the node table, the public rule that makes its codes."""
+    weight: str | None = None
+    """The column of the edge table that says how many edges a row stands for."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "policies", replace(self.policies, weighted=self.weight is not None))
         object.__setattr__(self, "cleaning", FrozenMap(dict(self.cleaning)))
         if self.kind is not None and (self.degree_bound is not None or not self.kind.bounded):
             _ = self.facts  # what does not fit is refused now
@@ -453,9 +340,16 @@ class Graph:
         )
         return GraphUnit(unit, self.facts)
 
+    @property
+    def one_edge(self) -> str:
+        """One edge, in words."""
+        return (one_edge if self.weight is None else one_weighted_edge)(self.directed)
+
     def sentences(self) -> list[str]:
         """Describe the protection of the relation and the counting of edges."""
-        return [] if self.kind is None else self.kind.sentences(self.degree_bound, self.directed)
+        if self.kind is None:
+            return []
+        return self.kind.sentences(self.degree_bound, self.directed, self.policies.weighted)
 
     def read_nodes(self, columns: Sequence[str] | None = None) -> Nodes:
         """Read the node table."""
@@ -468,7 +362,7 @@ class Graph:
         """
         if self.edges is None:
             raise DataError("the graph has no edge table: name one")
-        edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies, left)
+        edges = read_edges(self.edges, nodes, self.source, self.target, self.directed, self.policies, left, self.weight)
         kind = self.kind
         if kind is not None and kind.bounded and self.degree_bound is not None:
             busiest = int(edges.degrees(len(nodes)).max(initial=0))
@@ -578,7 +472,7 @@ class Rules(NamedTuple):
 def rules_of(table: tables.Table) -> Rules:
     """Return the preparation of a table."""
     if isinstance(table, GraphTable):
-        return rules_of(table.counted)._replace(prepared=())
+        return rules_of(table.counted)
     source = as_source(table)
     if source is None:
         return Rules()
@@ -594,7 +488,7 @@ def may_drop(table: tables.Table) -> str | None:
     source = as_source(table)
     if source is None:
         return None
-    return selected(source.keep, source.query, source.blank_lines, leaves_out(source), source.drop)
+    return selected(source, leaves_out(source))
 
 
 def refuse_exact_total(unit: Unit, total_is_exact: bool, table: tables.Table) -> None:

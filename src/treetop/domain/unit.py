@@ -380,8 +380,12 @@ class Policies:
     """Further edges between the same two ends, in either direction where edges have none: refused, dropped or kept."""
     unknown: Policy = "error"
     """Edges to ids that the node table does not have: refused or dropped."""
+    weighted: bool = False
+    """Whether a row stands for as many edges as one of its columns says; further edges between two are then kept."""
 
     def __post_init__(self) -> None:
+        if self.weighted and self.repeated != "keep":
+            raise PlanError('a weight is a number of edges between the same two: set repeated to "keep"')
         for name, choices in _CHOICES.items():
             if (given := getattr(self, name)) not in choices:
                 raise PlanError(f"{name} is {given!r}: choose one of {', '.join(choices)}")
@@ -396,9 +400,14 @@ class Policies:
         """Dropped edges, in words."""
         return " and ".join(words for name, words in _DROPPED.items() if getattr(self, name) == "drop")
 
-    def describe(self) -> dict[str, str]:
+    def describe(self) -> dict[str, Any]:
         """Return them as plain values."""
-        return {name: getattr(self, name) for name in _CHOICES}
+        return {**{name: getattr(self, name) for name in _CHOICES}, **({"weighted": True} if self.weighted else {})}
+
+    @staticmethod
+    def of(described: Mapping[str, Any]) -> Policies:
+        """Restore the policies from a `describe` mapping, which may hold more."""
+        return Policies(**{name: described[name] for name in (*_CHOICES, "weighted") if name in described})
 
 
 # What a guarantee is conditional on: what neighbours must agree on, and what is declared about units.

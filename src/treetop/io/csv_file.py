@@ -282,6 +282,12 @@ def read_csv(part: ReadRequest) -> Shared:
     try:
         assert part.stream is not None
         stream, head = open_text(part.stream, where, source.encoding)
+        while source.comment is not None and head.startswith(source.comment.encode()):
+            end = re.search(rb"\r\n?|\n", head)
+            if end is None and _is_cut(head):
+                raise DataError(f"{where}: a line that begins with {source.comment!r} is longer than 1 MB: delete it")
+            stream.put_back(b"" if end is None else head[end.end() :])
+            head = stream.read_head()
         header = _read_header(head, where, source)
         missing = next((name for name in columns or () if name not in header.names), None)
         if missing is not None and len(header.names) == 1 and " " in header.names[0]:

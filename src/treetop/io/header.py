@@ -33,20 +33,18 @@ MISSING = {"\\n", "<na>", "#n/a", "n/a", "na", "nan", "null", "<null>", "(null)"
 _REMEDY = (
     "If every line is a row, say `header=False` (in a plan file, header = false and names = "
     '["origin", "destination", …] under [data]; in Python, Source(…, header=False, names=[…])). If the first line does '
-    "hold names, say `header=True`. Of a graph this is said under [graph]: edges_header and edges_names, nodes_header "
-    "and nodes_names"
+    "hold names, say `header=True`. Of the people of a graph this is said by nodes_header and nodes_names under [graph]"
 )
 _GRAPH_REMEDY = (
-    "If every line is a row, say {0}header = false and {0}names = [{1}] under [graph] in the plan file (Source(…, "
-    "header=False, names=[…]) in Python). If the first line does hold names, say {0}header = true"
+    'If every line is a row, say {0}header = false and {0}names = ["id", …] under [graph] in the plan file '
+    "(Source(…, header=False, names=[…]) in Python). If the first line does hold names, say {0}header = true"
 )
 _ROW = "the first line looks like a row of data"
 
 
 def remedy(prefix: str = "") -> str:
     """Say how a plan file states that a table has no line of names; `prefix` is that of its options, if it has one."""
-    columns = '"source", "target"' if prefix == "edges_" else '"id", …'
-    return _GRAPH_REMEDY.format(prefix, columns) if prefix else _REMEDY
+    return _GRAPH_REMEDY.format(prefix) if prefix else _REMEDY
 
 
 def refuse_row(names: Sequence[str], rows: Iterable[Sequence[str]], where: str, prefix: str = "") -> None:

@@ -419,8 +419,10 @@ class Source:
     decided likewise. A row without a value stays."""
     sheet: str | None = None
     """For a workbook of Excel: the name of the sheet; it may be left out where there is only one."""
+    comment: str | None = None
+    """The character with which the lines above the table begin that are no part of a CSV file, such as "#"."""
     option_prefix: str = ""
-    """Prefix of these options in a plan file, such as `edges_` for the edges of a graph; for messages."""
+    """Prefix of these options in a plan file, such as `nodes_` for the people of a graph; for messages."""
 
     def option(self, name: str) -> str:
         """Return where a plan file states an option of this table: "delimiter under [data]"."""
@@ -445,6 +447,8 @@ class Source:
                 )
         if self.delimiter is not None and not re.fullmatch(r"[\t -~]", self.delimiter):
             raise DataError(f"the delimiter is {self.delimiter!r}: give one character, such as ';'")
+        if self.comment is not None and not re.fullmatch(r"[!-~]", self.comment):
+            raise DataError(f"the comment is {self.comment!r}: give the character that begins such lines, as in '#'")
         if self.names is not None:
             object.__setattr__(self, "names", as_names(self.names))
             if self.header is not False:
@@ -500,6 +504,12 @@ class Source:
             for file in self.files():
                 with file.open("rb") as stream:
                     yield format_of(stream.read(HEAD), self)
+
+
+OPTIONS = (
+    "query", "delimiter", "encoding", "sheet", "fields", "keep", "drop", "comment", "header", "names", "blank_lines"
+)  # fmt: skip
+"""The options of a source that a plan file states under their own names."""
 
 
 @dataclass(frozen=True)
@@ -667,26 +677,22 @@ def without_password(url: str) -> str:
     return re.sub(r"(?i)(password|passphrase|pwd)=.*", r"\1=***", url, flags=re.DOTALL)
 
 
-def selected(
-    keep: Mapping[str, Any] | None,
-    query: str | None,
-    blank_lines: BlankLines = "record",
-    format_may: str | None = None,
-    drop: Mapping[str, Any] | None = None,
-) -> str | None:
+def selected(source: Source, format_may: str | None = None) -> str | None:
     """Say what selects the rows of a table; None where all of them are taken.
 
     `format_may` says what its format may leave out by itself, as a view of a database does.
 
-    >>> selected({"year": ["2008"]}, None), selected(None, None)
+    >>> selected(Source("trips.csv", keep={"year": ["2008"]})), selected(Source("trips.csv"))
     ('only rows with certain values of year are kept', None)
-    >>> selected(None, "trips")
+    >>> selected(Source("sqlite:///trips.db", query="trips"))
     'a query may leave rows out'
     """
-    if keep:
-        return f"only rows with certain values of {', '.join(keep)} are kept"
-    if drop:
-        return f"rows with certain values of {', '.join(drop)} are dropped"
-    if query is not None:
+    if source.keep:
+        return f"only rows with certain values of {', '.join(source.keep)} are kept"
+    if source.drop:
+        return f"rows with certain values of {', '.join(source.drop)} are dropped"
+    if source.query is not None:
         return "a query may leave rows out"
-    return format_may or ("blank lines are skipped" if blank_lines == "skip" else None)
+    if source.comment is not None:
+        return f"lines above the table that begin with {source.comment!r} are no rows"
+    return format_may or ("blank lines are skipped" if source.blank_lines == "skip" else None)

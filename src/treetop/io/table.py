@@ -109,12 +109,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def as_part_of_graph(table: Table, part: str) -> Table:
-    """Return a table that names the options of this part of a graph in messages, "nodes" or "edges"."""
-    source = as_source(table)
-    return table if source is None else replace(source, option_prefix=f"{part}_")
-
-
 def batches(table: Table, columns: Sequence[str] | None = None, dictionaries: bool = True) -> Iterator[RowBatch]:
     """Yield the rows of a table in order, at least one batch of each file; all columns when None.
 

@@ -11,7 +11,7 @@ from treetop._util.choices import nearest, with_article
 from treetop._util.numbers import Number, positive, whole
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
-from treetop.privacy.relation import EDGE, USER_OUT, GraphRules, check_entity, one_edge
+from treetop.privacy.relation import EDGE, USER_OUT, GraphRules, check_entity, one_edge, one_weighted_edge
 
 # How far one unit can move the numbers of people of each degree, by relation, kind of degree and form.
 
@@ -241,7 +241,7 @@ class DegreeFacts(GraphRules):
     def sentences(self) -> list[str]:
         """Say which graphs are neighbours, and what one edge is."""
         mutual = [self.kind.mutual] if self.kind.mutual and self.directed else []
-        return [self.protected, one_edge(self.directed), *mutual]
+        return [self.protected, (one_weighted_edge if self.policies.weighted else one_edge)(self.directed), *mutual]
 
 
 @dataclass(frozen=True, init=False)

@@ -109,7 +109,7 @@ class GroupSizeReader(Reader):
                 'blank_lines = "skip" may drop a row, and none may be left out here: delete the blank lines'
             )
         view = VIEW if leaves_out(source) == VIEW else None
-        reason = selected(source.keep, source.query, format_may=view, drop=source.drop)
+        reason = selected(source, view)
         if reason is not None:
             self._refuse_selected(plan, reason)
 

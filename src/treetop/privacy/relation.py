@@ -47,9 +47,9 @@ class Relation:
     mutual: str = ""
     """What is to be known of an edge in both directions, where they are two and only one of them is protected."""
 
-    def sentences(self, degree_bound: int | None, directed: bool) -> list[str]:
+    def sentences(self, degree_bound: int | None, directed: bool, weighted: bool = False) -> list[str]:
         """Describe its protection, the limits of it, and the counting of edges, for the plan and the card."""
-        lines = [self.words.format(degree_bound=degree_bound), one_edge(directed)]
+        lines = [self.words.format(degree_bound=degree_bound), (one_weighted_edge if weighted else one_edge)(directed)]
         if self.mutual and directed:
             lines.append(self.mutual)
         if not directed:
@@ -113,6 +113,12 @@ def one_edge(directed: bool) -> str:
     if directed:
         return "Edges have a direction: one edge is one row of the edge table, from one person to another."
     return "Edges have no direction: one edge is two people, whichever of them the table names first."
+
+
+def one_weighted_edge(directed: bool) -> str:
+    """Describe one edge of a table whose rows stand for several."""
+    end = "from one person to another" if directed else "between two people, whichever of them the table names first"
+    return f"A row of the edge table stands for as many edges as its weight says. One edge is one of them, {end}."
 
 
 def _one(contributions: int | None, degree_bound: int | None) -> int:
@@ -239,15 +245,13 @@ class GraphRules:
 
     def sentences(self) -> list[str]:
         """Say which graphs are neighbours, what one edge is, and how edges are counted."""
-        return self.kind.sentences(self.degree_bound, self.directed)
+        return self.kind.sentences(self.degree_bound, self.directed, self.policies.weighted)
 
     @staticmethod
     def of(described: Mapping[str, Any]) -> GraphRules:
         """Restore the rules from a `describe` mapping."""
-        rules = {name: described[name] for name in ("self_loops", "repeated", "unknown")}
-        return GraphRules(
-            described["relation"], described["directed"], described.get("degree_bound"), Policies(**rules)
-        )
+        bound, policies = described.get("degree_bound"), Policies.of(described)
+        return GraphRules(described["relation"], described["directed"], bound, policies)
 
 
 @dataclass(frozen=True, init=False)

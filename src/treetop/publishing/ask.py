@@ -182,7 +182,8 @@ def _asked(
     read |= {"header": file.header, "names": file.names} if file.header is False else {}
     read |= {"blank_lines": file.blank_lines} if file.blank_lines != "record" else {}
     read |= {"drop": dict(file.drop)} if file.drop else {}
-    read |= {"sheet": file.sheet} if file.sheet else {}
+    read |= {name: said for name in ("sheet", "comment") if (said := getattr(file, name))}
+    read |= {"people": repr(dict(file.graph.people))} if file.graph is not None and file.graph.people else {}
     read |= {"prepared": list(file.prepared)} if file.prepared else {}
     found = [_question(one, file.plan.spine) for one in questions]
     named = {fingerprint(one, file.plan, file.columns, read): one for one in found}

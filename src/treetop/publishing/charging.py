@@ -60,7 +60,7 @@ def reading_of(table: Table, columns: Mapping[str, str] | None = None, count: st
 
     Reads nothing. The table's location is not included: a ledger identifies the table by the name of the data set.
     """
-    source, rules = as_source(table), rules_of(table)
+    source, rules = as_source(getattr(table, "counted", table)), rules_of(table)
     return {
         "columns": dict(columns or {}),
         "count": count,

@@ -6,17 +6,16 @@ from functools import partial
 from typing import Any, get_args
 
 from treetop.domain.unit import Policy
+from treetop.io.source import OPTIONS
 from treetop.plan.degree_unit import Degree, Form
 from treetop.plan.fields.field import (
     DEGREES,
-    DELIMITER,
     FILE,
     FLAG,
     INTEGER,
     NAME,
     NUMBER,
     RECORDS,
-    TEXTS,
     WHOLE,
     WHOLES,
     Field,
@@ -25,10 +24,15 @@ from treetop.plan.fields.field import (
     Values,
     choice,
 )
+from treetop.plan.fields.ordinary import FIELDS as FIELDS_OF_ALL
 from treetop.privacy.relation import RELATIONS
 
 CLEANING = "graph.clean.COLUMN"
 """The section of a cleaning rule, as declared."""
+READING = tuple(
+    one for one in FIELDS_OF_ALL if one.section == "data" and one.name in (*OPTIONS, "trim", "missing", "pad")
+)
+"""The fields of `[data]` that say how a table is read, which the second table of a graph has too."""
 COUNTED = ("edges", "nodes", "degrees")
 """The countable objects of a graph."""
 LOOPS = ("error", "drop")
@@ -104,13 +108,11 @@ FIELDS = (
            always=True),
     _graph("clean", Kind(lambda section, key: section.table(key).values or None, {}),
            "Public rules for columns of the node table, see below", place=None),
-    _graph("nodes_header", FLAG, "As `header` under `[data]`, of the people", "reading.nodes.header", since="0.3"),
-    _graph("nodes_names", TEXTS, "As `names` under `[data]`, of the people", "reading.nodes.names", since="0.3"),
-    _graph("nodes_delimiter", DELIMITER, "As `delimiter` under `[data]`, of the people", since="0.4", place=None),
-    _graph("edges_header", FLAG, "As `header` under `[data]`, of the edges", "reading.edges.header", since="0.3"),
-    _graph("edges_names", TEXTS, "As `names` under `[data]`, of the edges", "reading.edges.names", since="0.3"),
-    _graph("edges_delimiter", DELIMITER, 'As `delimiter` under `[data]`, of the edges: `" "` for blanks', since="0.4",
-           place=None),
+    _graph("weight", NAME, "The column of the edge table that says how many edges a row stands for; with `repeated = "
+           '"keep"`. Each of them is an edge', "of_edges.weight", since="0.4"),
+    *(_graph(f"nodes_{one.name}", one.kind, f"As `{one.name}` under `[data]`, of the people's table where edges are "
+             "counted; `[data]` itself is about the table that is counted", f"people.{one.name}", since="0.4",
+             place=one.place) for one in READING),
 
     _clean("vocabulary", FILE, "A public file by which free text becomes codes"),
     _clean("keyword", NAME, "Its column with the keywords", default="keyword"),

@@ -415,6 +415,8 @@ FIELDS = (
           "the names, and a column whose name is a code of its hierarchy, a number, a date or a mark like `NA` is "
           "refused; `true` vouches for it. `inspect` also compares the first line with the rows below it, and vouches "
           "for it in its draft where it has a public hierarchy to compare with", since="0.3"),
+    _data("comment", NAME, 'Of a CSV file: the character with which lines above the table begin that are none of its '
+          'rows, `"#"`. A record may then vanish, so the total is then measured', since="0.4"),
     _data("names", TEXTS, 'With `header = false`: all columns in order, `["origin", "destination"]`', since="0.3"),
     _data("blank_lines", choice(get_args(BlankLines)), '`"record"`: a blank line is a record in which everything is '
           'missing; or `"skip"`: it is nothing. A record may then vanish, so the total is then measured',

@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from treetop._util.choices import nearest
-from treetop.counts.graph_reader import SOURCE, TARGET, Changes, Cleaning, Graph, GraphTable
+from treetop.counts.cleaning import Changes, Cleaning
+from treetop.counts.graph_reader import SOURCE, TARGET, Graph, GraphTable
 from treetop.domain.unit import Policies
 from treetop.errors import PlanFileError, TreetopError
-from treetop.io.source import Source
+from treetop.io.row_batch import say_kept
+from treetop.io.source import OPTIONS, Prepare, Source, as_source
 from treetop.plan import fields
 from treetop.plan.fields.field import NAME, Section
-from treetop.plan.fields.graph import CLEANING
+from treetop.plan.fields.graph import CLEANING, READING
 from treetop.privacy import Unit
-from treetop.privacy.relation import GraphUnit, check_entity, check_relation, one_edge
+from treetop.privacy.relation import GraphUnit, check_entity, check_relation
 
 DEGREES = "degrees"
 _TABLES = {"edges": "edges", "nodes": "nodes", DEGREES: "edges"}
 """The private table that a run is given, by the counted object."""
-OF_DATA = ("unknown", "period")
-"""Keys that graph plans may have under [data]."""
+_OPTIONS = tuple(one.name for one in READING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +36,16 @@ class GraphFile:
     """The counted object: "edges", "nodes" or "degrees"."""
     columns: tuple[str, ...]
     """Columns of the node table that the plan uses."""
-    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Read options of the tables "nodes" and "edges": header and delimiter, as arguments of `Source`."""
+    people: Mapping[str, Any] = field(default_factory=dict)
+    """How the table of the people is read, if edges are counted, as written."""
 
-    def table(self, location: str) -> GraphTable | Graph:
-        """Return the private table that the plan counts; `location` is the edge table, or the node table."""
-        named = _as_said(location, self.reading.get(_TABLES[self.counts]))
+    def table(self, counted: Source) -> GraphTable | Graph:
+        """Return the private table that the plan counts, given the edge table, or the node table."""
         if self.counts == DEGREES:
-            return replace(self.graph, edges=named)
+            return replace(self.graph, edges=counted)
         if self.counts == "nodes":
-            return Graph(named, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
-        return self.graph.table(named, self.columns)
+            return Graph(counted, id=self.graph.id, cleaning=self.graph.cleaning).node_table(self.columns)
+        return self.graph.table(counted, self.columns)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -77,18 +77,24 @@ class GraphFile:
     def sentences(self) -> list[str]:
         """Describe the protected unit and the counting of edges, for the plan and the card."""
         if self.counts == DEGREES:  # what is protected is said by the unit
-            return [one_edge(self.graph.directed), *self._cleaned()]
+            return [self.graph.one_edge, *self._cleaned()]
         return [*(self.graph.sentences() if self.counts == "edges" else []), *self._cleaned()]
 
     def _cleaned(self) -> list[str]:
-        names = list(self.graph.cleaning)
-        if not names:
-            return []
-        many = f"columns {', '.join(names)} were" if len(names) > 1 else f"column {names[0]} was"
-        return [
-            f"The {many} cleaned by public rules, each value by itself; "
-            "missing and implausible values are a category of their own. How many there were is private."
-        ]
+        names, people, told = list(self.graph.cleaning), as_source(self.graph.nodes), []
+        if self.people and people is not None:
+            chosen = f"the rows with {say_kept(people.keep)}" if people.keep else ""
+            left = f"no row with {say_kept(people.drop)}" if people.drop else ""
+            if chosen or left:
+                told.append(f"The people are {' and '.join(part for part in (chosen, left) if part)} of their table.")
+            told += [f"Of the people's table, {rule}." for rule in (people.prepare.words() if people.prepare else ())]
+        if names:
+            many = f"columns {', '.join(names)} were" if len(names) > 1 else f"column {names[0]} was"
+            told.append(
+                f"The {many} cleaned by public rules, each value by itself; "
+                "missing and implausible values are a category of their own. How many there were is private."
+            )
+        return told
 
 
 def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
@@ -105,8 +111,8 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     refuse_data(top.table("data"))
     if "id_clean" in unit:
         raise stated.problem(
-            "id_clean: the people of a graph are told apart by its tables, in which ids stand as they are spelt: clean "
-            "the ids of both tables, and leave id_clean out"
+            "id_clean: the people of a graph are told apart by its two tables. Blanks at the ends of ids are taken "
+            "away by trim = true under [data] and nodes_trim = true under [graph]: leave id_clean out"
         )
     if "distinct" in unit:
         raise stated.problem(
@@ -129,13 +135,14 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
 
 
 def refuse_data(section: Section) -> None:
-    """Refuse data options that do not apply to a graph."""
-    for key in section.values:
-        if key not in OF_DATA:
-            raise section.problem(
-                f"{key}: the tables of a graph are named under [graph], as nodes and edges, and read as they are: "
-                f"leave {key} out"
-            )
+    """Refuse data options that a graph states elsewhere."""
+    elsewhere = {
+        "source": "the tables of a graph are named under [graph], as nodes and edges",
+        "count": "of a graph, how many edges a row stands for is said by weight under [graph]",
+    }
+    for key, other in elsewhere.items():
+        if key in section.values:
+            raise section.problem(f"{key}: {other}: leave {key} out")
 
 
 def _fill(unit: dict[str, Any], key: str, value: Any, section: Section) -> None:
@@ -172,10 +179,12 @@ def read_graph(
     tables, cleaning = private_tables(stated, folder), _cleaning(section.table("clean"), folder)
     policies = Policies(stated["self_loops"], stated["repeated"], "drop" if unknown == "drop" else "error")
     with section.located():
-        reading = {table: said for table in ("nodes", "edges") if (said := _first_line(stated, table))}
+        people = {key: stated[f"nodes_{key}"] for key in _OPTIONS if stated[f"nodes_{key}"] is not None}
+        if people and counts == "nodes":
+            raise section.problem(f"nodes_{next(iter(people))}: the people are counted: say it under [data]")
         graph = Graph(
-            _as_said(tables[0], reading.get("nodes")),
-            _as_said(tables[1], reading.get("edges")) if len(tables) > 1 else None,
+            _people_table(tables[0], people),
+            tables[1] if len(tables) > 1 else None,
             relation if _TABLES[counts] == "edges" else None,
             stated["id"],
             stated["source"],
@@ -185,6 +194,7 @@ def read_graph(
             degree_bound=stated["degree_bound"] if counts == "edges" else None,
             policies=policies,
             cleaning=cleaning,
+            weight=stated["weight"] if counts != "nodes" else None,
         )
         if counts == "edges" and unit is not None:
             graph.unit(unit.neighbours, unit.entity)
@@ -196,18 +206,14 @@ def read_graph(
                 .table(name)
                 .problem(f"is a column that the plan does not use{nearest(name, used)}; it uses {', '.join(used)}")
             )
-    return GraphFile(graph, counts, used, reading)
+    return GraphFile(graph, counts, used, people)
 
 
-def _first_line(stated: Mapping[str, Any], table: str) -> dict[str, Any]:
-    """Return the header and delimiter options of a table."""
-    said = {key: stated[f"{table}_{key}"] for key in ("header", "names", "delimiter")}
-    Source("-", **said)  # what does not fit is refused now
-    return {key: value for key, value in said.items() if value is not None}
-
-
-def _as_said(location: str, said: Mapping[str, Any] | None) -> str | Source:
-    return Source(location, **said) if said else location
+def _people_table(location: str, stated: Mapping[str, Any]) -> Source:
+    """Return the table of the people with its reading options."""
+    prepare = {key: value for key, value in stated.items() if key not in OPTIONS}
+    options = {key: value for key, value in stated.items() if key in OPTIONS}
+    return Source(location, **options, prepare=Prepare(**prepare) if prepare else None, option_prefix="nodes_")
 
 
 def _node_columns(section: Section, columns: Mapping[str, str], counts: str) -> tuple[str, ...]:

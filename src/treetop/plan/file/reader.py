@@ -21,7 +21,7 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL, Unknown
 from treetop.errors import FactError, HierarchyError, LossError, PlanError, PlanFileError
-from treetop.io.source import Source, leaves_out, selected
+from treetop.io.source import leaves_out, selected
 from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
 from treetop.plan.degrees import DEGREE, NEIGHBOURS, degree_plan, regional_degree_plan
@@ -81,7 +81,7 @@ def _fact(section: Section, name: str, folder: Path) -> Fact:
 
 def read_groups(stated: Stated) -> PlanFile:
     """Make a plan of a file with a section [groups]; private data is not read."""
-    groups, unit, data = (stated.values[name] for name in ("groups", "unit", "data"))
+    groups, unit = stated.values["groups"], stated.values["unit"]
     section, path = stated.sections["groups"], stated.path
     _refuse_beside_groups(stated)
     stated.refuse_open()
@@ -118,8 +118,7 @@ def read_groups(stated: Stated) -> PlanFile:
             confidence=stated.values["release"]["confidence"] if stated.values["release"]["intervals"] else None,
         )
     with stated.sections["data"].located():
-        options = {name: data[name] for name in ("blank_lines", "query", "keep", "drop")}
-        GroupSizeReader.of(plan).check_source(plan, Source(stated.source or "-", **options))
+        GroupSizeReader.of(plan).check_source(plan, stated.counted)
     return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
 
 
@@ -212,6 +211,7 @@ def read_degrees(stated: Stated) -> PlanFile:
     stated.refuse_open()
     stated.refuse_private_files()
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
+    stated.check_columns([])
     trees = {name: attribute.read(folder) for name, attribute in stated.attributes.items()}
     for name, tree in trees.items():
         stated.check_digest(name, tree)
@@ -321,9 +321,7 @@ def _read_spine(stated: Stated) -> PlanFile:
     if not elsewhere:
         _check_unknown(section["data"], unknown, trees)
     unit = fields.arguments(values, "plan.unit")
-    format_may = None if stated.source is None else leaves_out(Source(stated.source))
-    dropped = selected(data["keep"], data["query"], data["blank_lines"], format_may, data["drop"])
-    if unknown != "drop" and dropped is not None:
+    if unknown != "drop" and selected(stated.counted, leaves_out(stated.counted)) is not None:
         unit["may_be_missing"] = True
     with section["unit"].located():
         protected = Unit(**unit)

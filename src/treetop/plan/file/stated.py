@@ -12,9 +12,9 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.domain.hierarchy import Hierarchy
-from treetop.errors import DataError, IncompletePlan, PlanError, PlanFileError
+from treetop.errors import DataError, IncompletePlan, PlanFileError
 from treetop.io.row_batch import as_text
-from treetop.io.source import BlankLines, Positions, Prepare, Source, as_public
+from treetop.io.source import OPTIONS, BlankLines, Positions, Prepare, Source, as_public
 from treetop.io.table import read
 from treetop.plan import fields
 from treetop.plan.fields.field import Section
@@ -97,6 +97,8 @@ class PlanFile:
     """Values that exclude a row, by column."""
     sheet: str | None = None
     """Sheet of a workbook."""
+    comment: str | None = None
+    """First character of lines above the table of a CSV file that are none of its rows."""
     header: bool | None = None
     """Whether a CSV file has a header; None assumes one unless a name in it looks like a value."""
     names: tuple[str, ...] | None = None
@@ -137,17 +139,13 @@ class PlanFile:
         """
         self.refuse_private(location)
         if self.graph is not None:
-            if query is not None:
-                raise PlanError(
-                    "a query is given, but the tables of a graph are read as they are: leave `query` out, and make "
-                    "a view or a file of what is to be read"
-                )
-            return self.graph.table(location)
-        options = (
-            "delimiter", "encoding", "sheet", "fields", "keep", "drop", "header", "names", "blank_lines", "prepare",
-        )  # fmt: skip
-        source = Source(location, query or self.query, **{name: getattr(self, name) for name in options})
-        return self.plan.reader.own_table(source)
+            return self.graph.table(self.as_source(location, query))
+        return self.plan.reader.own_table(self.as_source(location, query))
+
+    def as_source(self, location: str, query: str | None = None) -> Source:
+        """Return a table with the options of [data] to read it."""
+        options = {name: getattr(self, name) for name in OPTIONS if name != "query"}
+        return Source(location, query or self.query, **options, prepare=self.prepare)
 
     @cached_property
     def prepare(self) -> Prepare | None:
@@ -213,6 +211,11 @@ class Stated:
         return self.values["data"]["source"]  # type: ignore[no-any-return]
 
     @property
+    def counted(self) -> Source:
+        """The private table with its reading options, as far as they decide which rows there are."""
+        return Source(self.source or "-", **{key: self.values["data"][key] for key in OPTIONS})
+
+    @property
     def public_files(self) -> tuple[PublicFile, ...]:
         """The public files that the plan names."""
         return public_files(self.values, self.attributes, self.path.parent)
@@ -246,7 +249,9 @@ class Stated:
 
     def check_columns(self, columns: Sequence[str | None]) -> None:
         """Refuse columns that a fixed-width table, or a CSV file without header, does not have."""
-        data, section = self.values["data"], self.sections["data"]
+        data, section, graph = self.values["data"], self.sections["data"], self.values["graph"]
+        if graph and graph["counts"] != "nodes":
+            columns = [graph["source"], graph["target"], graph["weight"]]
         chosen = (*(data["keep"] or ()), *(data["drop"] or ()))
         used = [one for one in (*columns, data["count"], *chosen) if one is not None]
         names, positions = data["names"], data["fields"]
@@ -325,7 +330,7 @@ def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
     if data["fields"] is not None and data["delimiter"] is not None:
         raise section.problem("fields are of fixed-width text, which has no delimiter: keep one")
     with section.located():
-        Source("-", **{key: data[key] for key in ("fields", "keep", "drop", "header", "names", "blank_lines")})
+        Source("-", **{key: data[key] for key in OPTIONS})
         Prepare(
             trim=data["trim"] or (),
             missing=data["missing"] or (),
