@@ -237,7 +237,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
         ('same_as = "origin"', 'same_as = "origin"\nlevels = ["a"]', "levels belongs to the hierarchy"),
         ('same_as = "origin"', 'hierarchy = "comuni.csv"\ncodes = "a"', "widths is missing"),
         ('same_as = "origin"', 'hierarchy = "comuni.csv"\nchild = "a"', "needs both child and parent"),
-        ('same_as = "origin"', 'values = ["a"]\nchild = "a"\nparent = "b"', "the values are listed here"),
+        ('same_as = "origin"', 'values = ["a"]\nchild = "a"\nparent = "b"', "values needs none"),
         ("[attributes.destination]", "[attributes.count]", "cannot be called 'count'"),
         ("[attributes.destination]", '[attributes."a.b"]', "cannot be called 'a.b'"),
         ("[attributes.destination]", "[attributes.work]", "two attributes called origin and destination"),

@@ -211,7 +211,7 @@ def test_a_level_in_other_letters_is_answered_with_the_right_one(tmp_path: Path)
 @pytest.mark.parametrize("option", ['encoding = "latin-1"', 'delimiter = ";"', 'keep = { a = "b" }'])
 def test_options_of_a_file_need_a_file(write: Write, design: str, option: str) -> None:
     text = design.replace('same_as = "origin"', f'values = ["a", "b"]\n{option}')
-    assert "the values are listed here: leave it out" in refused(PlanFileError, write(text))
+    assert "values needs none: leave it out" in refused(PlanFileError, write(text))
 
 
 def test_the_same_options_are_there_in_python(tmp_path: Path) -> None:

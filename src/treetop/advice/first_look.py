@@ -20,7 +20,6 @@ from treetop.domain.unit import Unit
 from treetop.errors import TreetopError
 from treetop.inspection import Inspection
 from treetop.inspection.suggest import Suggestion
-from treetop.io.row_batch import as_text
 from treetop.io.source import Source, as_public, reads_once
 from treetop.io.table import batches
 from treetop.plan.file.draft import drafted_splits
@@ -127,7 +126,7 @@ def _leaves(inspection: Inspection, spine: Spine) -> tuple[Ints, Ints]:
     leaves, weights = [], []
     for batch in batches(source, list(dict.fromkeys([*columns, *([] if count is None else [count])]))):
         pairs = zip(columns, spine.attributes.values(), strict=True)
-        own = np.array([tree.encode(as_text(batch.rows.column(name), name)) for name, tree in pairs])
+        own = np.array([tree.encode(tree.read(batch.rows.column(name), name)) for name, tree in pairs])
         known: Flags = np.logical_and.reduce(own >= 0)
         leaves.append(own[:, known])
         weights.append((np.ones(len(known), np.int64) if weighing is None else weighing.read(batch))[known])

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.card.binding import bound, statement_sha256
+from treetop.domain.coding import Coding
 from treetop.domain.constraints import COUNTED, LISTED
-from treetop.errors import ReleaseError
+from treetop.errors import HierarchyError, ReleaseError
 from treetop.io.source import Prepare
 from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
@@ -200,7 +201,10 @@ def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
         "keep": told.get("keep", {}),
         "drop": told.get("drop", {}),
     }
-    yield from _prepared(stated.get("data", {}), told.get("prepared", []))
+    prepared, coded = told.get("prepared", []), _coded(stated.get("attributes", {}))
+    if prepared[len(prepared) - len(coded) :] != coded:
+        yield f"card.json: data.prepared is {prepared}, but {PLAN} says of the attributes {coded}"
+    yield from _prepared(stated.get("data", {}), prepared[: len(prepared) - len(coded)])
     for where, one, other in differences(said(stated), expected):
         yield f"{PLAN}: {where} is {one}, but the card says {other}"
 
@@ -217,6 +221,18 @@ _RULES = (
     r".* is counted in bands: .*",
 )
 """What may be said of prepared columns, in this order."""
+
+
+def _coded(attributes: dict[str, Any]) -> list[str]:
+    """Return what the attributes of plan.toml say of how columns become codes."""
+    try:
+        return [
+            words
+            for name, stated in attributes.items()
+            for words in Coding.of(attributes.get(stated.get("same_as"), stated)).words(name)
+        ]
+    except (AttributeError, TypeError, HierarchyError) as problem:
+        raise ReleaseError(f"{PLAN}: [attributes] cannot be read: {problem}") from problem
 
 
 def _prepared(data: dict[str, Any], stated: list[str]) -> Iterator[str]:

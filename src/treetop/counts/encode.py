@@ -228,8 +228,11 @@ class _Attribute:
 
     def leaves(self, batch: RowBatch, unknown: Unknown) -> Ints:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
-        column = batch.rows.column(self.column)
-        if pa.types.is_dictionary(column.type):
+        column, coding = batch.rows.column(self.column), self.tree.coding
+        if coding is not None:
+            encoded = coding.text(column, self.column).dictionary_encode("encode")
+            leaves = self.book.find_coded(encoded.indices, coding.codes(encoded.dictionary))
+        elif pa.types.is_dictionary(column.type):
             leaves = self.book.find_coded(column.indices, as_text(column.dictionary, self.column))
         else:
             leaves = self.book.find(as_text(column, self.column))
@@ -241,16 +244,21 @@ class _Attribute:
         """Tell which codes are unknown, and how many records have them."""
         unknown = np.flatnonzero(leaves < 0)
         if len(unknown):
-            codes = as_text(batch.rows.column(self.column).take(pa.array(unknown)), self.column)
+            codes = self._text(batch.rows.column(self.column).take(pa.array(unknown)))
             told = tally.codes.setdefault(self.column, UnknownCodes(self.column))
             told.add(codes, None if weights is None else weights[unknown], self.book, self._width)
+
+    def _text(self, column: Any) -> pa.StringArray:
+        """Return the values of a column as the steward wrote them."""
+        coding = self.tree.coding
+        return as_text(column, self.column) if coding is None else coding.text(column, self.column)
 
     @cached_property
     def _width(self) -> int:
         return int(pc.max(pc.utf8_length(self.tree.codes[-1])).as_py())
 
     def _refusal(self, batch: RowBatch, leaves: Ints) -> DataError:
-        unknown = first_unknown(as_text(batch.rows.column(self.column), self.column), leaves)
+        unknown = first_unknown(self._text(batch.rows.column(self.column)), leaves)
         assert unknown is not None
         place, code = batch.place(self.column, unknown.row), unknown.code
         if not code:
@@ -258,7 +266,10 @@ class _Attribute:
         bare, hint = code.strip(), ""
         padded = bare.zfill(self._width)
         trimmed, zeros = self.book.find(pa.array([bare, padded])) >= 0
-        if trimmed:
+        rule = None if self.tree.coding is None else self.tree.coding.rule
+        if rule is not None:
+            hint = f". {rule.hint(code)}"
+        elif trimmed:
             hint = f". The hierarchy has {bare!r}: trim the column"
         elif zeros and bare:
             hint = f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"

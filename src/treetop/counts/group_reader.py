@@ -159,7 +159,7 @@ def read_regions(batch: RowBatch, column: str, book: Codebook, regions: Hierarch
     """Return the leaf region of every row; refuse a code that is not in the hierarchy."""
     if batch.first == 0 and is_unvouched(batch.rows.schema):
         refuse_code(column, regions.codes, batch.where)
-    codes = as_text(batch.rows.column(column), column)
+    codes = regions.read(batch.rows.column(column), column)
     number = book.find(codes)
     if (unknown := first_unknown(codes, number)) is not None:
         place = batch.place(column, unknown.row)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from treetop._util.arrays import buffers
 from treetop._util.choices import nearest
 from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
+from treetop.domain.coding import Bands, Coding, Dates, Rule
 from treetop.errors import DataError, HierarchyError
 from treetop.io import table as tables
 from treetop.io.row_batch import as_text, first_missing
@@ -223,7 +225,10 @@ KEPT = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The public tree of one attribute; make one with `from_table`, `from_parents`, `from_prefixes` or `flat`."""
+    """The public tree of one attribute, and how a column becomes its codes.
+
+    Make one with `from_table`, `from_parents`, `from_prefixes`, `from_bands`, `from_dates` or `flat`.
+    """
 
     levels: tuple[str, ...]
     """Names of the levels, coarse to fine."""
@@ -235,6 +240,8 @@ class Hierarchy:
     """By level, the names of nodes by node number; null for nodes without one."""
     listed: tuple[Ints | None, ...] = field(default=(), repr=False)
     """By level, the place of each node in the order in which codes were listed; None where that is the numbering."""
+    coding: Coding | None = field(default=None, repr=False)
+    """How the text of a column becomes codes; None where it is the code."""
     _ancestors: dict[tuple[int, int], Ints] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
@@ -320,14 +327,71 @@ class Hierarchy:
 
     @staticmethod
     def flat(values: Iterable[str], level: str = "value") -> Hierarchy:
-        """Make a hierarchy of one level.
+        """Make a hierarchy of one level, of a list of codes or of a mapping of codes to labels.
 
-        >>> Hierarchy.flat(["f", "m"], level="sex")
+        >>> Hierarchy.flat({"0": "female", "1": "male"}, level="sex")
         Hierarchy(sex 2)
         """
         if isinstance(values, str):
             raise HierarchyError(f"give a list of codes, not the text {values!r}")
-        return _build(level_names([level]), [pa.array(as_strings(values), pa.string())])
+        tree = _build(level_names([level]), [pa.array(as_strings(values), pa.string())])
+        return tree.named({level: values}) if isinstance(values, Mapping) else tree
+
+    @staticmethod
+    def from_bands(bands: Sequence[Any] | Mapping[str, Sequence[Any]], level: str = "value") -> Hierarchy:
+        """Count a column of numbers in bands, which begin at the numbers given; the last has no end.
+
+        With several levels, coarse to fine, every coarse band begins where a finer one does.
+
+        >>> Hierarchy.from_bands([0, 18, 40, 60, 80]).codes[0].to_pylist()
+        ['0-17', '18-39', '40-59', '60-79', '80+']
+        >>> Hierarchy.from_bands({"adult": [0, 18], "age": [0, 10, 18, 65]})
+        Hierarchy(adult 2 > age 4)
+        """
+        given = bands if isinstance(bands, Mapping) else {level: bands}
+        named = {name: Bands(edges) for name, edges in given.items()}
+        if not named:
+            raise HierarchyError("bands has no level: give rising numbers, as in bands = [0, 15, 65]")
+        (finest_level, finest), columns = list(named.items())[-1], []
+        for name, coarse in named.items():
+            if coarse.edges[0] != finest.edges[0] or not set(coarse.edges) <= set(finest.edges):
+                raise HierarchyError(
+                    f"bands of {name!r} must begin where bands of {finest_level!r} do: give both the same first "
+                    "number, and every other of the coarse bands to the fine ones"
+                )
+            at = np.searchsorted(np.array(coarse.edges), np.array(finest.edges), side="right") - 1
+            columns.append(pa.array(coarse.names, pa.string()).take(pa.array(at)))
+        return _build(level_names(list(named)), columns).coded(finest)
+
+    @staticmethod
+    def from_dates(
+        first: str | date, last: str | date, levels: Sequence[str] = ("year", "month"), format: str = "yyyy-mm-dd"
+    ) -> Hierarchy:
+        """Count a column of dates, from a public first to a public last day, by some of year, quarter, month, week and
+        day.
+
+        >>> Hierarchy.from_dates("2020-03-01", "2021-12-31", ["year", "month", "day"], format="dd/mm/yyyy")
+        Hierarchy(year 2 > month 22 > day 671)
+        """
+        dates = Dates(levels, first, last, format)
+        return _build(tuple(dates.levels), [pa.array(codes, pa.string()) for codes in dates.columns]).coded(dates)
+
+    def coded(self, rule: Rule) -> Hierarchy:
+        """Return the same tree, whose codes a rule makes of the text of a column."""
+        return replace(self, coding=replace(self.coding or Coding(), rule=rule))
+
+    def with_blank(self, code: str) -> Hierarchy:
+        """Return the tree under which records without a value count as `code`, which is added if it is not there.
+
+        >>> Hierarchy.flat(["AZ", "Pfizer"], level="brand").with_blank("not vaccinated")
+        Hierarchy(brand 3)
+        """
+        tree = self if code in self.codes[-1].to_pylist() else self.with_leaf(code)
+        return replace(tree, coding=replace(self.coding or Coding(), blank=code))
+
+    def read(self, column: Any, name: str) -> pa.StringArray:
+        """Return the codes of a column of a private table; a value without a code stays as it is."""
+        return as_text(column, name) if self.coding is None else self.coding.codes(self.coding.text(column, name))
 
     def named(self, names: Mapping[str, Mapping[str, str]]) -> Hierarchy:
         """Return the same tree with names for codes, by level; codes that it does not have are passed over.
@@ -350,7 +414,8 @@ class Hierarchy:
         for depth, level in enumerate(self.levels):
             own = given.get(level)
             if own is not None and own[0] is not None:
-                found[level] = names_of(level, self.codes[depth], own[0], own[1])
+                names = names_of(level, self.codes[depth], own[0], own[1])
+                found[level] = pc.coalesce(names, found[level]) if level in found else names
             if depth and level in found and self.levels[depth - 1] in found:
                 # A code that was carried down is called as it is above.
                 above = pa.array(self.ancestors(depth - 1, depth))
@@ -373,7 +438,7 @@ class Hierarchy:
                 "rename it in the hierarchy, or name a leaf that there is"
             )
         rows = [pa.concat_arrays([column.combine_chunks(), pa.array([code])]) for column in self.to_table().columns]
-        tree = _build(self.levels, rows)
+        tree = replace(_build(self.levels, rows), coding=self.coding)
         return tree.with_names({level: (self.codes[self.depth(level)], names) for level, names in self.names.items()})
 
     def name(self, depth: int, node: int) -> str | None:

@@ -228,6 +228,12 @@ class Spine:
         return Spine([TIMES.join(chains)], attributes)
 
     @property
+    def coded(self) -> tuple[str, ...]:
+        """How columns become codes where they are not the codes themselves, in short words for the card."""
+        coded = ((name, tree.coding) for name, tree in self.attributes.items() if tree.coding is not None)
+        return tuple(words for name, coding in coded for words in coding.words(name))
+
+    @property
     def leaves(self) -> int:
         """How many leaves the public domain has."""
         return self.levels[-1].nodes

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from treetop._util.choices import nearest
@@ -272,7 +273,8 @@ def regional_sizes(
 def _leaf_regions(plan: Plan, nodes: Nodes, column: str) -> Ints:
     """Return the leaf region of everybody."""
     codes = nodes.columns[column]
-    leaf: Ints = np.append(plan.regions.encode(codes.codes), -1)[codes.index]
+    known = plan.regions.read(pa.concat_arrays([codes.codes, pa.nulls(1, pa.string())]), column)
+    leaf: Ints = plan.regions.encode(known)[codes.index]  # the last is for missing values, as is the index -1
     if (leaf < 0).any():
         row = int((leaf < 0).argmax())
         code = None if codes.index[row] < 0 else codes.codes[int(codes.index[row])].as_py()

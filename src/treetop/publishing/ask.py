@@ -92,7 +92,7 @@ def ask(
     found, new = _recalled(account, asked, batch, confidence)
     if new:
         batch = Batch.of(file.plan, tuple(new.values()), told)
-        reading = reading_of(source, file.columns, file.count)
+        reading = reading_of(source, file.columns, file.count, file.plan.spine.attributes)
         account.check(batch, reading)  # before the table is read
         with report_spent_loss(account):
             measured = measure(

@@ -15,6 +15,7 @@ from treetop._util.system import held_signals
 from treetop.card import RunInfo
 from treetop.card.composition import composed, expected_composition, reserved_composition
 from treetop.counts.graph_reader import rules_of
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.io.source import as_source
@@ -55,7 +56,12 @@ class Charge(Protocol):
         """Cells that one unit changes by at most 1; None if it can change a cell by more."""
 
 
-def reading_of(table: Table, columns: Mapping[str, str] | None = None, count: str | None = None) -> dict[str, Any]:
+def reading_of(
+    table: Table,
+    columns: Mapping[str, str] | None = None,
+    count: str | None = None,
+    attributes: Mapping[str, Hierarchy] | None = None,
+) -> dict[str, Any]:
     """Return how a private table becomes records, as plain values. Conditions on its counts refer to these records.
 
     Reads nothing. The table's location is not included: a ledger identifies the table by the name of the data set.
@@ -68,6 +74,7 @@ def reading_of(table: Table, columns: Mapping[str, str] | None = None, count: st
         "drop": None if rules.drop is None else {name: list(values) for name, values in rules.drop.items()},
         "query": None if source is None else source.query,
         "prepare": None if source is None or source.prepare is None else repr(source.prepare),
+        "coded": {name: repr(tree.coding) for name, tree in (attributes or {}).items() if tree.coding is not None},
     }
 
 
@@ -177,7 +184,7 @@ class ChargedRun:
         return changed(release, card=card, reservation=self.account.reservation)
 
     def _reading(self, source: Any) -> dict[str, Any]:
-        return reading_of(inner(source), self.facts.columns, self.facts.count)
+        return reading_of(inner(source), self.facts.columns, self.facts.count, self.plan.spine.attributes)
 
     def _reserve(self, reading: dict[str, Any]) -> None:
         assert self.account is not None

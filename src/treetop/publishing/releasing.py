@@ -114,6 +114,7 @@ class Run:
 
     def card(self, plan: Plan, gate: Gate, rules: Rules) -> dict[str, Any]:
         """Draft the card before anything is spent; a missing required field stops the release."""
+        rules = rules._replace(prepared=(*rules.prepared, *plan.spine.coded))
         own = {name: value for name, value in rules._asdict().items() if value and not getattr(self.facts, name)}
         return describe_release(plan, replace(self.facts, **own, private=gate.private))
 

@@ -217,6 +217,44 @@ def _number(section: Section, key: str) -> Number | None:
     return value
 
 
+def _numbers(section: Section, key: str) -> tuple[Number, ...] | None:
+    value = section.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(is_whole(item) or isinstance(item, Decimal) for item in value):
+        section.refuse(key, "a list of numbers, such as [0, 18, 65]")
+    return tuple(value)
+
+
+def _dates(section: Section, key: str) -> dict[str, Any] | None:
+    """Return the first and the last day of a column of dates, and how they are written."""
+    if not section.has(key):
+        return None
+    if not isinstance(section.values[key], dict):
+        section.refuse(key, 'a table, such as { first = "2020-03-01", last = "2022-12-31", format = "dd/mm/yyyy" }')
+    own = section.table(key).only(("first", "last", "format"))
+    days = {name: own.get(name) for name in ("first", "last")}
+    for name, day in days.items():
+        if not isinstance(day, datetime.date):
+            days[name] = _name(own, name)
+        if days[name] is None:
+            raise own.problem(f'{name} is missing: give a public day, such as {name} = "2020-03-01"')
+    written = _name(own, "format")
+    return days if written is None else {**days, "format": written}
+
+
+def _labels(section: Section, key: str) -> dict[str, Any] | None:
+    """Return labels by code, or by level and code."""
+    if not section.has(key):
+        return None
+    if not isinstance(section.values[key], dict):
+        section.refuse(key, f'a table of codes and their labels, such as {key} = {{ "0" = "female", "1" = "male" }}')
+    own = section.table(key)
+    nested = any(isinstance(value, dict) for value in own.values.values())
+    labels: dict[str, Any] | None = table(table(NAME) if nested else NAME).read(section, key)
+    return labels
+
+
 def _delimiter(section: Section, key: str) -> str | None:
     value = _text(section, key)
     if value is not None and len(value) != 1:
@@ -308,6 +346,24 @@ FLAG = Kind(_flag, {"type": "boolean"})
 WHOLE = Kind(_whole, {"type": "integer", "minimum": 1, "maximum": _LARGEST_WHOLE})
 INTEGER = Kind(_integer, {"type": "integer"})
 WHOLES = Kind(_wholes, {"type": "array", "items": {"type": "integer"}})
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+NUMBERS = Kind(_numbers, _NUMBERS)
+DATES = Kind(
+    _dates,
+    {
+        "type": "object",
+        "properties": {"first": _FILLED, "last": _FILLED, "format": _FILLED},
+        "required": ["first", "last"],
+        "additionalProperties": False,
+    },
+)
+LABELS = Kind(
+    _labels,
+    {
+        "type": "object",
+        "additionalProperties": {"anyOf": [_FILLED, {"type": "object", "additionalProperties": _FILLED}]},
+    },
+)
 NUMBER = Kind(_number, {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{_FRACTION.pattern}$"}]})
 DELIMITER = Kind(_delimiter, {"type": "string", "minLength": 1, "maxLength": 1})
 ENCODING = Kind(_encoding, _FILLED)

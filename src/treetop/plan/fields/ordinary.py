@@ -17,6 +17,7 @@ from treetop.domain.unit import Neighbours
 from treetop.io.source import BlankLines
 from treetop.noise import LAWS
 from treetop.plan.fields.field import (
+    DATES,
     DEGREES,
     DELIMITER,
     ENCODING,
@@ -25,9 +26,11 @@ from treetop.plan.fields.field import (
     FLAG,
     GROUPS,
     KEEP,
+    LABELS,
     NAME,
     NOUN,
     NUMBER,
+    NUMBERS,
     OPEN,
     POSITIONS,
     RECORDS,
@@ -68,6 +71,10 @@ ELSEWHERE = "elsewhere"
 """Treatment of unknown codes that counts them under an added leaf of every hierarchy, and that leaf's code."""
 UNKNOWN = ("error", "drop", ELSEWHERE)
 """Treatments of unknown codes, beside counting them under a named leaf."""
+
+
+SOURCES = ("hierarchy", "same_as", "values", "bands", "dates", "labels")
+"""The fields that say what the hierarchy of an attribute is; labels do if there is no other."""
 
 
 def always(_: Values) -> bool:
@@ -245,12 +252,25 @@ FIELDS = (
     _attribute("hierarchy", FILE, "A public CSV, Parquet or Excel file",
                question="Which public file lists all its codes? It must come from a public source, never from the "
                "private table: which codes occur there is private.",
-               asked=lambda own: own["same_as"] is None and own["values"] is None),
-    _attribute("levels", TEXTS, "Its columns, coarse to fine (with `child` and `parent`, or `widths`: their names)",
+               asked=lambda own: all(own[key] is None for key in SOURCES[1:])),
+    _attribute("levels", TEXTS, "Its columns, coarse to fine (with `child` and `parent`, or `widths`: their names; of "
+               "dates, some of `year`, `quarter`, `month`, `week` and `day`)",
                question="Which columns of the hierarchy file are its levels, coarse to fine?",
-               asked=lambda own: all(own[key] is None for key in ("same_as", "values", "widths", "child"))),
+               asked=lambda own: all(own[key] is None for key in (*SOURCES[1:], "widths", "child"))),
     _attribute("same_as", NAME, "Instead of a file: the hierarchy of another attribute"),
     _attribute("values", TEXTS, "Instead of a file: a flat list of codes"),
+    _attribute("labels", LABELS, 'What codes are called: `{ "0" = "female", "1" = "male" }`, of the finest level, or '
+               'by level, `{ region = { "N" = "North" } }`. Alone, they list the codes, too. Queries, sites and '
+               "exports show them", since="0.4"),
+    _attribute("bands", either(dict, table(NUMBERS), NUMBERS), "Instead of a file: the column holds numbers, counted "
+               'in bands which begin at these, `[0, 18, 65]`: `"0-17"`, `"18-64"` and `"65+"`. By level, coarse to '
+               "fine: `{ adult = [0, 18], age = [0, 10, 18, 65] }`. What is below the first is an unknown code",
+               since="0.4"),
+    _attribute("dates", DATES, 'Instead of a file: the column holds dates, from a public first to a public last day, '
+               '`{ first = "2020-03-01", last = "2022-12-31", format = "dd/mm/yyyy" }`, counted by `levels`. Times of '
+               "day are cut off; `yyyy-mm-dd` is always read. Other days are unknown codes", since="0.4"),
+    _attribute("blank", NAME, "The code of a record without a value, `\"not vaccinated\"`; the hierarchy gets it if it "
+               "has not. Otherwise a missing value is an unknown code", since="0.4"),
     _attribute("widths", WHOLES, "Codes of one length are cut into levels after so many characters, `[2, 5]`"),
     _attribute("codes", NAME, "The column of these codes, instead of `levels`",
                question="Which column of the hierarchy file holds the codes that widths cut into levels?",

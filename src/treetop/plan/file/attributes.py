@@ -21,7 +21,7 @@ from treetop.io.row_batch import as_text, first_missing
 from treetop.io.source import Source, as_public
 from treetop.plan import fields
 from treetop.plan.fields.field import Section
-from treetop.plan.fields.ordinary import ATTRIBUTE
+from treetop.plan.fields.ordinary import ATTRIBUTE, SOURCES
 
 _OF_A_FILE = (
     "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding",
@@ -76,22 +76,43 @@ class Attribute:
     def read(self, folder: Path) -> Hierarchy:
         """Read the hierarchy."""
         with self.section.located(), _system_errors():
-            stated = self.stated
-            file = self.source(folder)
-            ragged: Ragged = stated["ragged"]
-            if stated["widths"] is not None:
-                codes = stated["values"] if file is None else _column(file, stated["codes"])
-                tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
-                return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
-            if file is None:
-                return _flat(stated["values"], stated["levels"])
-            if stated["child"] is not None:
-                if isinstance(stated["names"], dict):
-                    raise HierarchyError('a list of parents names all codes in one column: say names = "COLUMN"')
-                return Hierarchy.from_parents(
-                    file, stated["child"], stated["parent"], stated["levels"], ragged, name=stated["names"]
+            tree, blank = self._tree(folder), self.stated["blank"]
+            return (tree if blank is None else tree.with_blank(blank)).named(self._labels(tree))
+
+    def _labels(self, tree: Hierarchy) -> Mapping[str, Mapping[str, str]]:
+        """Return the labels by level; refuse those of codes that there are not."""
+        given = self.stated["labels"] or {}
+        nested = any(isinstance(value, Mapping) for value in given.values())
+        labels = given if nested else {tree.levels[-1]: given} if given else {}
+        for level, named in labels.items():
+            codes = [*tree.codes[tree.depth(level)].to_pylist(), self.stated["blank"] or ""]
+            if (missing := next((code for code in named if code not in codes), None)) is not None:
+                raise HierarchyError(
+                    f"labels: there is no code {missing!r} at level {level!r}{nearest(missing, codes)}"
                 )
-            return Hierarchy.from_table(file, stated["levels"], ragged, names=self.names(stated["levels"]))
+        return labels
+
+    def _tree(self, folder: Path) -> Hierarchy:
+        stated = self.stated
+        file = self.source(folder)
+        ragged: Ragged = stated["ragged"]
+        if stated["widths"] is not None:
+            codes = stated["values"] if file is None else _column(file, stated["codes"])
+            tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+            return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
+        if stated["bands"] is not None:
+            return _banded(stated["bands"], stated["levels"])
+        if stated["dates"] is not None:
+            return Hierarchy.from_dates(**stated["dates"], levels=stated["levels"] or ("year", "month"))
+        if file is None:
+            return _flat(stated["values"] or stated["labels"], stated["levels"])
+        if stated["child"] is not None:
+            if isinstance(stated["names"], dict):
+                raise HierarchyError('a list of parents names all codes in one column: say names = "COLUMN"')
+            return Hierarchy.from_parents(
+                file, stated["child"], stated["parent"], stated["levels"], ragged, name=stated["names"]
+            )
+        return Hierarchy.from_table(file, stated["levels"], ragged, names=self.names(stated["levels"]))
 
     def names(self, levels: Sequence[str]) -> dict[str, str]:
         """Return the columns with the names of codes by level; `name` is for leaves if these have coordinates."""
@@ -158,15 +179,17 @@ def _attribute(name: str, sections: Section, family: str) -> Attribute:
 
 def _contradiction(given: set[str]) -> str | None:
     """Describe contradicting fields; None if there are none."""
-    sources = [key for key in ("hierarchy", "same_as", "values") if key in given]
+    sources = [key for key in SOURCES[:-1] if key in given]
     if len(sources) > 1:
         return f"both {sources[0]} and {sources[1]} say what the hierarchy is: keep one"
-    of_hierarchy = [key for key in ("levels", "widths", *_OF_A_FILE) if key in given]
+    of_hierarchy = [key for key in ("levels", "widths", "labels", "blank", *_OF_A_FILE) if key in given]
     if "same_as" in given and of_hierarchy:
         return f"{of_hierarchy[0]} belongs to the hierarchy, which is taken from another attribute: leave it out"
     of_file = [key for key in _OF_A_FILE if key in given]
-    if "values" in given and of_file:
-        return f"{of_file[0]} is a column of a hierarchy file, but the values are listed here: leave it out"
+    if "hierarchy" not in given and "same_as" not in given and sources and of_file:
+        return f"{of_file[0]} is about a hierarchy file, but {sources[0]} needs none: leave it out"
+    if "widths" in given and sources and sources[0] in ("bands", "dates"):
+        return f"widths cuts codes into levels, but {sources[0]} makes them: leave it out"
     if ("child" in given) != ("parent" in given):
         return "a parent list needs both child and parent, the names of its two columns"
     if "codes" in given and "widths" not in given:
@@ -191,7 +214,18 @@ def _check_same_as(name: str, attribute: Attribute, attributes: Mapping[str, Att
         raise attribute.section.problem(f"same_as names {hint}: name the attribute that has the hierarchy")
 
 
-def _flat(values: tuple[str, ...], levels: tuple[str, ...] | None) -> Hierarchy:
+def _banded(bands: Any, levels: tuple[str, ...] | None) -> Hierarchy:
+    if isinstance(bands, Mapping) and levels is not None:
+        raise HierarchyError("bands names its levels itself: leave levels out")
+    if levels is not None and len(levels) != 1:
+        raise HierarchyError(
+            f"bands has one level, but {len(levels)} are named: give the bands of each, as in "
+            "bands = { adult = [0, 18], age = [0, 10, 18] }"
+        )
+    return Hierarchy.from_bands(bands, *(levels or ()))
+
+
+def _flat(values: Any, levels: tuple[str, ...] | None) -> Hierarchy:
     if levels is None:
         return Hierarchy.flat(values)
     if len(levels) != 1:

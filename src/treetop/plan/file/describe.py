@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -39,7 +40,9 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     lines += _pairs(top)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         if name != ran.plan.reader.axis:
-            stated = _stated_attribute(file, name) or {"levels": list(tree.levels)}
+            coding = spine.attributes[name].coding
+            made = {"levels": list(tree.levels), **({} if coding is None else coding.stated())}
+            stated = _stated_attribute(file, name) or made
             lines += _section(
                 f"attributes.{key(name)}", {**_column(ran, name), **stated, "hierarchy_sha256": tree.digest}
             )
@@ -63,6 +66,8 @@ def value(item: object) -> str:
         return str(item)
     if isinstance(item, str):
         return '"' + "".join(_escape(character) for character in item) + '"'
+    if isinstance(item, date):
+        return item.isoformat()
     if isinstance(item, Fraction | Decimal):
         return _number(Fraction(item))
     if isinstance(item, Mapping):

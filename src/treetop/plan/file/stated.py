@@ -164,7 +164,7 @@ class PlanFile:
     @property
     def prepared(self) -> tuple[str, ...]:
         """The preparation in short words."""
-        return () if self.prepare is None else tuple(self.prepare.words())
+        return (*(() if self.prepare is None else self.prepare.words()), *self.plan.spine.coded)
 
 
 def _codes(path: Path) -> dict[str, str]:
