@@ -71,7 +71,7 @@ def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path) -> N
     assert (loss["epsilon"], loss["delta"], loss["delta_is_stated"]) == (1, 1e-8, True)
     assert loss["accounting"] == "exact" and loss["epsilon_by_rho"] == epsilon_from_rho(Fraction(loss["spent"]), 1e-8)
     told = run(plan)
-    assert "Epsilon 1 at delta 1e-08, by exact accounting; Gaussian noise." in told
+    assert "Alone, this release costs epsilon 1 at delta 1e-08 (exact accounting, Gaussian noise)." in told
     said = re.search(r"Elsewhere it counts as rho (\S+) \(zero-concentrated\), which is epsilon", told)
     assert said is not None and 0 <= Fraction(said[1]) / Fraction(loss["spent"]) - 1 < 1e-5  # six digits, rounded up
     change(plan, "delta = 1e-8", 'delta = 1e-8\naccounting = "zcdp"')

@@ -157,10 +157,10 @@ def test_a_unit_does_not_change_when_its_caps_do_afterwards() -> None:
 
 def test_the_sentence_says_what_is_protected_and_whose_word_the_limit_is() -> None:
     declared = Unit("person", 3, "replace", per_node={"place.town": 1}).sentence()
-    assert declared.startswith("One person is protected: ")
-    assert "exchanged" in declared
+    assert declared.startswith("Protects one person: ")
+    assert "the records of any one person, at most 3 records" in declared
     assert "The limit of 3 records is declared, not enforced." in declared
     assert "at most 1 in one node of place.town" in declared
     enforced = Unit("trip", neighbours="add-remove", id="trip_id").sentence()
-    assert "whether any one trip, of at most 1 record, is in the data" in enforced
+    assert "whether any one trip, with at most 1 record, is in the data" in enforced
     assert 'enforced by the column "trip_id"' in enforced

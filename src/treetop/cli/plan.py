@@ -405,8 +405,8 @@ def _cost(plan: Plan, loss: dict[str, Any]) -> str:
     if "accounting" in loss:
         by_rho = plain(Fraction(repr(loss["epsilon_by_rho"])))
         return (
-            f"Epsilon {epsilon} at delta {delta}, by exact accounting; Gaussian noise. Beside other releases, a ledger "
-            f"of epsilon and delta composes the noise of all. Elsewhere it counts as rho {plain(plan.spent)} "
-            f"(zero-concentrated), which is epsilon {by_rho}."
+            f"Alone, this release costs epsilon {epsilon} at delta {delta} (exact accounting, Gaussian noise). If you "
+            f"publish more from the same table, count it as epsilon {by_rho} (rho {plain(plan.spent)}, "
+            "zero-concentrated), or let a ledger of epsilon and delta compose the noise."
         )
     return f"Rho {plain(plan.spent)} (zero-concentrated), which is epsilon {epsilon} at delta {delta}; Gaussian noise."

@@ -50,14 +50,14 @@ NEIGHBOURS = Choices(
     NeighbourRule(
         "replace",
         hides="hides what the records of one {entity} say, by exchanging them for another's",
-        words="the records of any one {entity}, at most {records}, exchanged for any others",
+        words="the records of any one {entity}, at most {records}",
         units=2,
         keeps_number=True,
     ),
     NeighbourRule(
         "add-remove",
         hides="also hides whether one {entity} is in the data at all",
-        words="whether any one {entity}, of at most {records}, is in the data",
+        words="whether any one {entity}, with at most {records}, is in the data",
         units=1,
         keeps_number=False,
     ),
@@ -278,8 +278,8 @@ class Unit:
         """Say in plain English what is protected.
 
         >>> print(Unit("trip", neighbours="add-remove").sentence())
-        One trip is protected: the loss bounds what the release tells about \
-whether any one trip, of at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
+        Protects one trip: the loss limits what the release tells about \
+whether any one trip, with at most 1 record, is in the data. The limit of 1 record is declared, not enforced.
         """
         records = _records(self.contributions)
         limit = f'is enforced by the column "{self.id}"' if self.enforced else "is declared, not enforced"
@@ -290,12 +290,11 @@ whether any one trip, of at most 1 record, is in the data. The limit of 1 record
         if self.exactly_one:
             # Not "at most one": a unit without a record would change the total, which is the same for all neighbours.
             return (
-                f"One {self.entity} is protected: the loss bounds what the release tells about the record of any one "
-                f"{self.entity}, exchanged for any other. Each has exactly one record, which "
-                f"{limit}; how many there are is not hidden.{caps}"
+                f"Protects one {self.entity}: the loss limits what the release tells about the record of any one "
+                f"{self.entity}. Each has exactly one record, which {limit}. How many there are is not hidden.{caps}"
             )
         secret = self.rule.words.format(entity=self.entity, records=records)
-        promise = f"One {self.entity} is protected: the loss bounds what the release tells about {secret}."
+        promise = f"Protects one {self.entity}: the loss limits what the release tells about {secret}."
         return f"{promise} The limit of {records} {limit}.{caps}"
 
     @property

@@ -53,7 +53,7 @@ class GroupUnit(Unit):
     """One protected unit of a release of group sizes. A plan adds what its sensitivity depends on: form and largest.
 
     >>> print(GroupUnit("household", event="group").sentence())
-    One household is protected: the loss bounds what the release tells about all that is in any one group. \
+    Protects one household: the loss limits what the release tells about all that is in any one group. \
 Which groups there are, and in which region, is public.
     """
 
@@ -167,6 +167,6 @@ Which groups there are, and in which region, is public.
         }[self.event]
         most = "" if self.quantity == 1 else f" Each adds at most {self.quantity} to the size of its group (declared)."
         return (
-            f"One {self.entity} is protected: the loss bounds what the release tells about {secret}.{most} "
+            f"Protects one {self.entity}: the loss limits what the release tells about {secret}.{most} "
             "Which groups there are, and in which region, is public."
         )
