@@ -72,7 +72,7 @@ def test_the_total_cost_is_given_as_rho_and_as_epsilon_at_delta(plan: Path) -> N
     assert loss["accounting"] == "exact" and loss["epsilon_by_rho"] == epsilon_from_rho(Fraction(loss["spent"]), 1e-8)
     told = run(plan)
     assert "Alone, this release costs epsilon 1 at delta 1e-08 (exact accounting, Gaussian noise)." in told
-    said = re.search(r"Elsewhere it counts as rho (\S+) \(zero-concentrated\), which is epsilon", told)
+    said = re.search(r"count it as epsilon \S+ \(rho (\S+), zero-concentrated\)", told)
     assert said is not None and 0 <= Fraction(said[1]) / Fraction(loss["spent"]) - 1 < 1e-5  # six digits, rounded up
     change(plan, "delta = 1e-8", 'delta = 1e-8\naccounting = "zcdp"')
     loss = as_json(plan)["loss"]
