@@ -29,6 +29,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
     multiple=True,
     help="A public file with the codes of all levels; once for each.",
 )
+@click.option("--nodes", type=click.Path(path_type=Path), help="Of a list of edges: the table of the people.")
 @click.option("--count", help="The column that says how many records a row stands for.")
 @click.option("--query", help="The query, where TABLE is a database.")
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
@@ -42,6 +43,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 )
 @click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
 @click.option("--drop", multiple=True, metavar="COLUMN=VALUE", help="Leave out the rows with this value.")
+@click.option("--comment", help="The character with which lines above a CSV table begin, such as #.")
 @click.option("--sheet", help="The sheet, where TABLE is a workbook of Excel with several.")
 @click.option("--hierarchy-encoding", help="The encoding of the hierarchy files; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
@@ -51,6 +53,7 @@ def command(
     hierarchies: tuple[Path, ...],
     hierarchy_encoding: str | None,
     count: str | None,
+    nodes: Path | None,
     out: Path | None,
     as_json: bool,
     fields: tuple[str, ...],
@@ -77,8 +80,8 @@ def command(
     named = None if names is None else [name.strip() for name in names.split(",")]
     source = Source(table, **reading, fields=positions or None, keep=kept, drop=dropped, names=named)
     lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
-    inspection = inspect_table(source, lookups, count)
-    look = first_look(inspection)
+    inspection = inspect_table(source, lookups, count, nodes)
+    look = first_look(inspection) if inspection.layout is None else None
     draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
@@ -132,14 +135,16 @@ def render(inspection: Inspection, look: FirstLook | None = None) -> str:
         text_table(rows, left=(0, 1, 4, 5)),
     ]
     sampled = f" (judged from {SAMPLE:,} rows)" if inspection.sampled else ""
-    found = [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
+    found = [] if inspection.layout is None else [inspection.layout.sentence()]
+    found += [f"columns that nest: {' > '.join(chain)}{sampled}" for chain in inspection.chains]
     for name, code in inspection.names.items():
         found.append(f"{name} names the codes of {code}, one to one: no attribute of its own")
     found += _hierarchy(inspection)
     found += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
     found += inspection.notes
     found += [] if inspection.count is None else [_count(inspection)]
-    found += [line for identifier in inspection.identifiers for line in identifier.sentences()]
+    identifiers = inspection.identifiers if inspection.layout is None else ()
+    found += [line for identifier in identifiers for line in identifier.sentences()]
     found += [] if look is None else look.sentences()
     return "\n".join([*lines, "", *(f"- {line}" for line in found)] if found else lines)
 

@@ -18,6 +18,7 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError
 from treetop.inspection.columns import Column, describe_columns
+from treetop.inspection.layouts import EdgeLayout, GroupLayout, edges_of, recognise_edges, recognise_groups
 from treetop.inspection.lookup import (
     SAMPLE,
     HierarchyFile,
@@ -46,7 +47,10 @@ from treetop.io.row_batch import as_text
 from treetop.io.same import same_table
 from treetop.io.source import Prepare, Source
 
-__all__ = ["SAMPLE", "Column", "HierarchyFile", "Identifier", "Inspection", "Match", "Suggestion", "inspect_table"]
+__all__ = [
+    "SAMPLE", "Column", "EdgeLayout", "GroupLayout", "HierarchyFile", "Identifier", "Inspection", "Match", "Suggestion",
+    "inspect_table",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,8 @@ class Inspection:
     attributes: tuple[Suggestion, ...]
     notes: tuple[str, ...] = ()
     """Changes that would make more of the table fit: near misses, and marks that stand for nothing."""
+    layout: GroupLayout | EdgeLayout | None = None
+    """What a row is, if it is no plain record."""
 
     @property
     def prepare(self) -> Prepare | None:
@@ -105,6 +111,7 @@ class Inspection:
             "attributes": [attribute.to_dict() for attribute in self.attributes],
             "levels": [reason.to_dict() for reason in self.reasons()],
             "notes": list(self.notes),
+            "layout": None if self.layout is None else self.layout.sentence(),
         }
 
     def reasons(self) -> list[Reason]:
@@ -149,8 +156,25 @@ def inspect_table(
     table: str | Path | Source,
     hierarchy: str | Path | Source | Sequence[str | Path | Source] | None = None,
     count: str | None = None,
+    nodes: str | Path | Source | None = None,
 ) -> Inspection:
-    """Describe a private table; `hierarchy` is a public file, or several, `count` names a column of counts."""
+    """Describe a private table; `hierarchy` is a public file, or several, `count` names a column of counts.
+
+    For a table of edges, `nodes` is that of the people.
+    """
+    described = _described(table, hierarchy, count)
+    columns, found = described.columns, described.attributes
+    if nodes is not None:
+        people = _described(nodes, hierarchy, None)
+        return replace(described, layout=edges_of(columns, people.path, people.columns, people.attributes))
+    matched = [match.column for match in described.matches]
+    edges = recognise_edges(columns, matched) if described.count is None else None
+    return replace(described, layout=edges or recognise_groups(columns, described.rows, found))
+
+
+def _described(
+    table: str | Path | Source, hierarchy: str | Path | Source | Sequence[str | Path | Source] | None, count: str | None
+) -> Inspection:
     source = table if isinstance(table, Source) else Source(table)
     path = str(source)
     given = [] if hierarchy is None else [hierarchy] if isinstance(hierarchy, str | Path | Source) else hierarchy

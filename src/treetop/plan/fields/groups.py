@@ -43,11 +43,11 @@ FIELDS = (
             question='What is a row of the private table? "people": a person in a group. "groups": a group with its '
             'size. "histogram": a region and a size with its number of groups.'),
     _groups("largest", WHOLE, "The largest size that is told apart, public; larger groups are counted with it",
-            "plan.unit.largest", asked=always, digest="groups.largest", always=True,
+            "plan.unit.largest", asked=always, digest="groups.largest", always=True, sketch="8",
             question="Which is the largest size to tell apart? Larger groups are counted with it. Take it from public "
             "knowledge, never from the table."),
     _groups("event", choice(get_args(Event)), 'What stays hidden: `"join-leave"`, `"move"` or `"group"`',
-            "plan.unit.event", asked=always, digest="groups.event", always=True,
+            "plan.unit.event", asked=always, digest="groups.event", always=True, sketch='"join-leave"',
             question='What must stay hidden? "join-leave": whether a person is in a group at all. "move": also in '
             'which of them. "group": all that is in one group, whatever its size.'),
     _groups("group", NAME, "The column with the id of the group", "said.columns.group", place=2),
@@ -58,7 +58,7 @@ FIELDS = (
     _groups("form", choice(get_args(Form)), 'How sizes are measured: `"cumulative"` or `"direct"`', "plan.unit.form",
             default="cumulative", digest="groups.form", always=True),
     _groups("number", WHOLE, "How many groups there are, public; asked unless there is a list", "plan.reader.number",
-            asked=_has_no_list, digest="groups.number", always=True,
+            asked=_has_no_list, digest="groups.number", always=True, sketch="1000",
             question="How many groups are there in all? It is public and released exactly. Give it, or name a public "
             "list of all groups with their regions as list."),
     _groups("public", choice(get_args(Public)), 'Of what the number of groups is public, used and kept: of every '
@@ -69,7 +69,7 @@ FIELDS = (
             "regions are not public",
             "plan.mechanism.repair", always=True, since="0.3"),
     _groups("list", FILE, "A public file with every group and its region; asked for people", asked=_is_people,
-            take=_list, place=4,
+            take=_list, place=4, sketch='"groups.csv"',
             question="Which public file lists all groups with their regions? A table of people does not say which "
             "groups are empty, and whether one is must stay hidden."),
     _groups("list_group", NAME, "Its column with the groups", "file.groups.list_group", place=3),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import get_args
 
 from treetop._util.files import resolved
 from treetop.domain.unit import IdClean
-from treetop.inspection import Inspection
+from treetop.inspection import EdgeLayout, GroupLayout, Inspection
 from treetop.inspection.suggest import Suggestion, sound_levels
 from treetop.io.source import PACKED
 from treetop.plan import fields
@@ -51,6 +52,8 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
         "",
         f"title = {value(_title(inspection.path))}",
     ]
+    if inspection.layout is not None:
+        return "\n".join([*lines, *_of_layout(inspection, inspection.layout, folder)]) + "\n"
     for attribute in inspection.attributes:
         lines += _attribute(attribute, folder, _VALUES not in lines)
     if not inspection.attributes:
@@ -208,13 +211,62 @@ def _facts(inspection: Inspection) -> list[str]:
     ]
 
 
-def _section(section: str, seen: Mapping[tuple[str, str], list[str]]) -> list[str]:
+def _section(section: str, seen: Mapping[tuple[str, str], list[str]], family: str = fields.RECORDS) -> list[str]:
     """Draft the fields found in the table, and questions for the proposed ones."""
     lines: list[str] = []
-    for one in fields.of(section, fields.RECORDS):
+    for one in fields.of(section, family):
         asked = [*_comment(one.question or one.help), f"# {one.name} = {one.sketch}"] if one.sketch else []
         lines += seen.get((section, one.name), asked)
     return ["", f"[{section}]", *lines] if lines else []
+
+
+def _of_layout(inspection: Inspection, layout: GroupLayout | EdgeLayout, folder: Path) -> list[str]:
+    """Draft the rest of a plan for a table of groups, or of edges."""
+    if isinstance(layout, GroupLayout):
+        seen = {
+            ("groups", "rows"): [f"rows = {value(layout.rows)}  # a row is one of these; change it if that is wrong"],
+            ("groups", "group"): [f"group = {value(layout.group)}"],
+            ("groups", "size"): [] if layout.size is None else [f"size = {value(layout.size)}"],
+            ("unit", "id"): [] if layout.person is None else [f"id = {value(layout.person)}"],
+            ("data", "source"): _data(inspection, folder),
+        }
+        seen |= {("groups", "number"): []} if layout.rows == "people" else {}  # its list tells it
+        columns = (layout.group, layout.size, layout.person)
+        places = [one for one in inspection.attributes if one.column not in columns][:1]
+        lines = [line for place in places for line in _attribute(place, folder, True)] or _place("place")
+        family = fields.GROUPS
+    else:
+        lines, family = _graph(inspection, layout, folder), fields.RECORDS if layout.attributes else fields.DEGREES
+        seen = {("data", "source"): [line for line in _data(inspection, folder) if not line.startswith("source = ")]}
+        seen |= {("unit", name): [] for name in ("entity", "contributions", "id", "may_be_missing")}
+    for section in sorted(fields.sections(family), key=lambda name: name != fields.GROUPS):
+        lines += _section(section, seen, family)
+    return lines
+
+
+def _place(name: str) -> list[str]:
+    return ["", f"[attributes.{name}]", *_unknown_hierarchy(["region", "town"])]
+
+
+def _graph(inspection: Inspection, layout: EdgeLayout, folder: Path) -> list[str]:
+    """Draft the section of a graph: edges between the places of people or, if these are not known, degrees."""
+
+    def asked(name: str, proposal: str) -> list[str]:
+        return [*_comment(fields.find("graph", name).question or fields.find("graph", name).help), f"# {proposal}"]
+
+    place = next((one for one in layout.attributes if one.match is not None), next(iter(layout.attributes), None))
+    lines = ["", "[graph]", f"counts = {value('degrees' if place is None else 'edges')}"]
+    nodes = None if layout.nodes is None else f"nodes = {value(_relative(layout.nodes, folder))}"
+    lines += asked("nodes", 'nodes = "people.csv"') if nodes is None else [nodes]
+    lines += [f"edges = {value(_relative(inspection.path, folder))}"]
+    lines += [f"{name} = {value(getattr(layout, name))}" for name in ("id", "source", "target")]
+    lines += [*asked("relation", 'relation = "edge"'), "directed = true  # or false: one edge is two people"]
+    if place is None:
+        return [*lines, *asked("largest", "largest = 50")]
+    first = replace(place, name="origin", column=f"source.{place.column}")
+    lines += _attribute(first, folder, True)
+    lines += ["", "[attributes.destination]", f"column = {value(f'target.{place.column}')}", 'same_as = "origin"']
+    return [*lines, "", "[spine]", 'order = "origin-first"', *_MARGINS]
 
 
 def _id(inspection: Inspection) -> list[str]:
@@ -237,7 +289,7 @@ def _data(inspection: Inspection, folder: Path) -> list[str]:
         lines = ["# source: name the table on the command line"]
     else:
         lines = [f"source = {value(_relative(inspection.path, folder))}"]
-    for name in ("query", "delimiter", "encoding", "sheet"):
+    for name in ("query", "delimiter", "encoding", "sheet", "comment"):
         if (option := getattr(source, name)) is not None:
             lines += [f"{name} = {value(option)}"]
     lines += _header(inspection)
