@@ -478,7 +478,7 @@ def test_an_empty_release_gives_headers_alone(towns: Path, tmp_path: Path) -> No
     spine = tt.Spine.origin_first(origin=PLACE, destination=PLACE)
     empty = tt.Release(spine, np.zeros((2, 0), np.int32), np.zeros(0, np.int64), CARD)
     for to in FORMATS.keys() - {"site"}:  # which needs a whole card
-        coordinates = towns if FORMATS[to].coordinates == "needed" or to == "map" else None
+        coordinates = towns if FORMATS[to].coordinates == "needed" or to in ("map", "geopackage") else None
         for level in (None, "region"):
             done = export(empty, to, tmp_path / f"{to}-{level}", coordinates=coordinates, level=level)
             assert (done.rows, done.total) == (0, 0)

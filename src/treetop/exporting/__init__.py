@@ -19,7 +19,8 @@ from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, RECORDS, SKMOB
 from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
 from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
-from treetop.exporting.sheet import Page, Sheet, Workbook, count_guarded, say_bytes
+from treetop.exporting.sheet import File, Page, Sheet, Workbook, count_guarded, say_bytes
+from treetop.exporting.standards import CSVW, DCAT, JSONSTAT, PARQUET, SDMX
 from treetop.release.folder.place import scratch, sync
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -43,9 +44,13 @@ __all__ = [
 MANY_ROWS, MANY_OF_A_BOOK = 1_000_000, 100_000
 """Announce the number of rows from this size on, before writing; a workbook takes fifty times as long as text."""
 
-for _form in (CSV, EXCEL, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS):
+for _form in (CSV, CSVW, EXCEL, PARQUET, JSONSTAT, SDMX, DCAT, FLOWMAP, SKMOB, KEPLER, OD, QGIS, RECORDS):
     register_export(_form)
-for _name, _address in {"map": "treetop.addons.map:MAP", "site": "treetop.addons.site:SITE"}.items():
+for _name, _address in {
+    "map": "treetop.addons.map:MAP",
+    "site": "treetop.addons.site:SITE",
+    "geopackage": "treetop.addons.map.geopackage:GEOPACKAGE",
+}.items():
     FORMATS.offer(_name, _address)
 
 
@@ -197,7 +202,7 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
     return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded, made.notes)
 
 
-def _announce(main: Sheet | Page | Workbook, out: Path, options: Options) -> None:
+def _announce(main: File, out: Path, options: Options) -> None:
     """Announce the size of a large main file; refuse one that the disk does not hold."""
     if main.size > (free := disk_usage(out.absolute().parent).free):
         raise ReleaseError(

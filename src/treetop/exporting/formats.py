@@ -11,7 +11,7 @@ from treetop._util.choices import Registry, nearest
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
-from treetop.exporting.sheet import Page, Sheet, Workbook
+from treetop.exporting.sheet import File
 from treetop.release.selection import Selection
 
 Progress: TypeAlias = Callable[[int], object]
@@ -78,7 +78,7 @@ class Request:
 class Content:
     """The files that a format makes of a request."""
 
-    files: Sequence[Sheet | Page | Workbook]
+    files: Sequence[File]
     """The format's files, in their order; some of those that go to a folder may be left out."""
     skipped: tuple[str, ...] = ()
     """The codes without coordinates; their rows were left out."""

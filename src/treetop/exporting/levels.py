@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -16,6 +17,18 @@ ENDS = ("origin", "destination")
 """The attributes of a flow."""
 
 Depths = dict[str, int]
+
+_DATE = re.compile(r"\d{4}-(\d\d|Q[1-4]|W\d\d)(-\d\d)?")
+_YEAR = re.compile(r"\d{4}")
+
+
+def are_dates(level: str, codes: Sequence[str]) -> bool:
+    """Whether codes are days, weeks, months, quarters or, at a level of that name, years.
+
+    >>> are_dates("value", ["2021-07", "2021-08", "2021-09"]), are_dates("town", ["1001", "1002", "1003"])
+    (True, False)
+    """
+    return len(codes) > 2 and all(map((_YEAR if level == "year" else _DATE).fullmatch, codes))
 
 
 def depths_of(release: Selection, level: str | Sequence[str] | None) -> Depths:

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,33 @@ from treetop.card.statements import EVERY_PLAN_TELLS
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import Depths, trees_of
 from treetop.release.selection import Selection
+
+
+class File(Protocol):
+    """One file of an export."""
+
+    @property
+    def file(self) -> str:
+        """Its name in a folder."""
+
+    @property
+    def rows(self) -> int:
+        """The counts that it has."""
+
+    @property
+    def total(self) -> int:
+        """Their sum."""
+
+    @property
+    def size(self) -> int:
+        """Approximate bytes; 0 if unknown."""
+
+    def guarded(self) -> File:
+        """Return the file with texts that no spreadsheet computes."""
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+
 
 # A workbook of Excel: rows on one sheet, their description on another; every text stays a text, without formulas.
 

@@ -13,6 +13,7 @@ from treetop.card.meaning import BOTH
 from treetop.card.sentences import HUGE, say_epsilon, say_odds
 from treetop.domain.constraints import INVARIANT
 from treetop.domain.marginal import MARGIN
+from treetop.exporting.levels import ENDS
 from treetop.exporting.sheet import is_exact
 from treetop.release.selection import Selection
 
@@ -75,6 +76,8 @@ def exceptions(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
         yield own.say("guarantee.edge", entity=entity)
     if relation == "user-out":
         yield own.say("guarantee.lists")
+    if relation == "node":
+        yield own.say("guarantee.node", entity=entity)
     if (both := next((row for row in card["meaning"] if row["units"] == BOTH), None)) is not None:
         odds = own.decimal(say_odds(both["epsilon"]).removeprefix("× "))
         yield own.say("guarantee.mutual_huge" if both["epsilon"] > HUGE else "guarantee.mutual", odds=odds)
@@ -88,6 +91,39 @@ def is_plain(card: Mapping[str, Any]) -> bool:
     return isinstance(unit.get("contributions"), int) and not any(
         unit.get(key) for key in ("conditions", "event", "per_node")
     )
+
+
+_EVENTS = {"join-leave": "event_join_leave", "move": "event_move", "group": "event_group"}
+
+
+def covered(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield how much of one unit the guarantee covers: records up to a limit, or its place in a group."""
+    unit = card["unit"]
+    if event := unit.get("event"):
+        yield own.say(f"headline.{_EVENTS[event]}", entity=unit["entity"])
+    elif isinstance(most := unit.get("contributions"), int) and not unit.get("per_node") and "graph" not in card:
+        yield own.say("headline.limit_one" if most == 1 else "headline.limit", number=most, entity=unit["entity"])
+        yield own.say("guarantee.enforced" if unit["enforced"] else "guarantee.declared")
+
+
+def plainly(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield the guarantee as one paragraph: the factor, how much of one unit it covers, and its exceptions."""
+    yield guarantee(card, own, "headline.guarantee")
+    yield from covered(card, own)
+    yield from exceptions(card, own)
+
+
+def or_more(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
+    """Yield what an open class counts, if there is one."""
+    if rule := card.get("counted", {}).get("open"):
+        label = own.words["table"]["or_more"].format(number=own.number(rule["from"]))
+        yield own.say("counted.open", label=label, number=rule["from"])
+
+
+def attribute_label(name: str, card: Mapping[str, Any], own: Language) -> str:
+    """Return the label of an attribute: names that the package gives are in the language."""
+    given = card.get("counted", {}).get("open", {}).get("attribute") == name and name in ("size", "degree")
+    return str(own.words["attributes"][name]) if given or name in ENDS else name
 
 
 def called(tables: Sequence[str]) -> str:
@@ -124,5 +160,4 @@ def protection(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
     """Yield the protection: the factor, its tolerance, and the measure that experts ask for."""
     yield guarantee(card, own, "sure.protected")
     yield from tolerance(card, own)
-    yield from exceptions(card, own)
     yield own.say("guarantee.epsilon", epsilon=own.decimal(say_epsilon(float(card["loss"]["epsilon"]["value"]))))

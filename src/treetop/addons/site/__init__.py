@@ -13,19 +13,21 @@ import pyarrow.compute as pc
 
 from treetop._util.distribution import install_extra
 from treetop.addons.map import is_mapped, make_map
+from treetop.addons.map.geopackage import geopackage_of
 from treetop.addons.pages.language import ENGLISH, language
 from treetop.addons.site.guarantee import GuaranteePage
-from treetop.addons.site.page import MainPage
+from treetop.addons.site.page import KINDS, MainPage
 from treetop.addons.site.tables import joined, rows_of, totals_of
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.sheet import LARGEST, LONGEST, Page, Sheet, Workbook, count_guarded, readme
+from treetop.exporting.standards import LARGEST_TEXT, csvw_of, dcat_of, jsonstat_of, parquet_of, sdmx_of
 from treetop.release.folder import PAGE as CARD
 from treetop.release.folder import drafted
 
 INDEX, WHOLE_MAP, GUARANTEE = "index.html", "map.html", "guarantee.html"
-TOTALS, TEXT, COLUMNS, BOOK = "totals.csv", "counts.csv", "counts.parquet", "counts.xlsx"
+TOTALS, TEXT, BOOK = "totals.csv", "counts.csv", "counts.xlsx"
 
 
 def _make(request: Request) -> Content:
@@ -33,29 +35,33 @@ def _make(request: Request) -> Content:
     _require_card(release.card)
     words = language(given.get("language") or ENGLISH)
     table = rows_at(release, request.depths)
-    sheets = [Sheet.of(TEXT, table, "count"), Sheet.of(COLUMNS, table, "count")]
-    book, why_not = _book(request, table)
     drawn = make_map(request, INDEX) if is_mapped(request) else None
     totals = list(totals_of(release, request.depths))
     whole = [Sheet.of(TOTALS, joined(release, totals))] if totals else []
-    kinds = {TOTALS: "totals", TEXT: "csv", COLUMNS: "parquet", BOOK: "xlsx"}
-    downloads = [(file, kind) for file, kind in kinds.items() if (file != TOTALS or whole) and (file != BOOK or book)]
+    downloads = [*whole, *csvw_of(request, table), *parquet_of(request, table), *sdmx_of(request, table)]
+    book, why_not = _book(request, table)
+    downloads += [book] if book else []
+    if table.num_rows <= LARGEST_TEXT:
+        downloads += jsonstat_of(request, table)
+    if drawn is None:
+        notes.append("there is no map: it is not known where the places are (give `coordinates`)")
+    else:
+        downloads.append(geopackage_of(request, table))
+    downloads.append(dcat_of(request, table, [file.file for file in downloads]))
     page = MainPage(release, request.depths, rows_of(release, request.depths, table), totals, words)
     text = page.render(
-        downloads,
+        [file.file for file in downloads],
         has_map=drawn is not None,
         guarded=not given.get("as_is") and _has_formulas(table),
         credit=given.get("credit"),
     )
-    size = 2 * sheets[0].size + len(text)  # that of all files: Parquet and a workbook are packed
-    index = Page(INDEX, text, table.num_rows, sheets[0].total, size)
+    sheet = Sheet.of(TEXT, table, "count")
+    index = Page(INDEX, text, table.num_rows, sheet.total, 3 * sheet.size + len(text))  # about that of all files
     if why_not:
         notes.append(why_not)
-    if drawn is None:
-        notes.append("there is no map: it is not known where the places are (give `coordinates`)")
     maps = [] if drawn is None else drawn.files
     told = Page(GUARANTEE, GuaranteePage(release.card, words).render(INDEX, CARD), 0, 0)
-    files = [index, *maps, told, Page(CARD, _card(request), 0, 0), *whole, *sheets, *([book] if book else [])]
+    files = [index, *maps, told, Page(CARD, _card(request), 0, 0), *downloads]
     return Content(files, () if drawn is None else drawn.skipped, (*notes_of(request, table), *notes))
 
 
@@ -96,7 +102,7 @@ def _has_formulas(table: pa.Table) -> bool:
 SITE = Format(
     "site",
     "pages for the public in a folder: the numbers with their ranges, a map, downloads, how sure they are",
-    (INDEX, WHOLE_MAP, GUARANTEE, CARD, TOTALS, TEXT, COLUMNS, BOOK),
+    (INDEX, WHOLE_MAP, GUARANTEE, CARD, *KINDS),
     _make,
     coordinates="any",
     outlines=True,

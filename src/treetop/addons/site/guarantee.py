@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import language as html
-from treetop.addons.pages.language import Language
-from treetop.addons.pages.statements import counted, exceptions, is_plain, protection
+from treetop.addons.pages.language import ENGLISH, Language
+from treetop.addons.pages.statements import attribute_label, counted, covered, exceptions, is_plain, plainly, protection
 from treetop.card import in_words
-from treetop.exporting.levels import ENDS
 from treetop.exporting.sheet import is_exact
 from treetop.plan.workload import CONFIDENCE
 
@@ -41,6 +40,7 @@ class GuaranteePage:
             "private": self.card["private"],
             "exact_words": " ".join(in_words([self.card[name] for name in _EXACT_WORDS if self.card.get(name)])),
             "about": own.say("guarantee.about", entity=self.card["unit"]["entity"]),
+            "short": list(self._short()) if self.card["private"] else [],
             "who": list(self._who()),
             "in_card": None if is_plain(self.card) else in_words(self.card["unit"].get("neighbouring_tables")),
             "well": list(self._well()),
@@ -59,10 +59,19 @@ class GuaranteePage:
     def _total_is_exact(self) -> bool:
         return is_exact(self.card["levels"][0])
 
+    def _short(self) -> Iterator[Markup]:
+        """Yield one paragraph: the factor, what it covers, its exceptions, and what nothing hides."""
+        yield from plainly(self.card, self.language)
+        if self._total_is_exact:
+            yield self.language.say("guarantee.exact_total")
+        yield self.language.say("sure.protected_many")
+
     def _who(self) -> Iterator[Markup]:
         say, unit = self.language.say, self.card["unit"]
         if not is_plain(self.card):
-            yield say("guarantee.others")
+            yield from list(covered(self.card, self.language)) or exceptions(self.card, self.language)
+            if self.language.code == ENGLISH:
+                yield say("guarantee.others")
             return
         yield say("guarantee.who", entity=unit["entity"], number=unit["contributions"])
         yield say("guarantee.enforced" if unit["enforced"] else "guarantee.declared")
@@ -117,7 +126,7 @@ class GuaranteePage:
         if counts == "total":
             return str(own["guarantee"]["total"])
         parts = [part.replace(".", " ").partition(" ") for part in counts.split(_PRODUCT)]
-        said = [(own["attributes"][name] if name in ENDS else name, level) for name, _, level in parts]
+        said = [(attribute_label(name, self.card, self.language), level) for name, _, level in parts]
         return _PRODUCT.join(" ".join(filter(None, one)) for one in said)
 
     def _open(self) -> Iterator[Markup]:

@@ -94,6 +94,7 @@ const kind = (one) => one.zero ? "zero" : one.noise ? "noise" : "";
 let only = null;
 const charts = alone.filter((levels) => levels.length).map((levels) => ({ levels, all: false, order: null,
   level: levels.filter((table) => table.columns[0].code.length <= (table.columns[0].dates ? 4 * OVERVIEW : OVERVIEW)).pop() || levels[0] }));
+const levelsOf = (of) => charts.find((chart) => chart.levels[0].columns[0].of === of).levels;
 
 /* The rows of a chart: all of a level, or those of a pair that have the chosen entry. None if the page has them not. */
 function part(level) {
@@ -102,6 +103,17 @@ function part(level) {
   if (!table || table.listed < table.number) return null;
   const at = table.keys.indexOf(only.key), entry = table.columns[at].code.indexOf(only.code);
   return { table, column: table.columns[1 - at], rows: [...Array(table.all).keys()].filter((row) => table.columns[at].at[row] === entry) };
+}
+
+/* In the chosen entry's own attribute, what lies within it; of a finest entry that the chart does not show, what lies beside it. */
+function inner(chart) {
+  if (!only || chart.levels[0].columns[0].of !== only.column.of) return null;
+  const own = chart.levels.findIndex((table) => table.keys[0] === only.key), beside = own + 1 === chart.levels.length;
+  if (own < 0 || (beside && (own === 0 || chart.level === chart.levels[own]))) return null;
+  const at = beside ? own : own + 1, table = chart.levels[at], column = table.columns[0], coarser = chart.levels[at - 1].columns[0];
+  if (table.listed < table.number) return null;
+  const top = beside ? column.under[column.code.indexOf(only.code)] : only.code;
+  return { table, column, within: coarser.called[coarser.code.indexOf(top)], rows: [...Array(table.all).keys()].filter((row) => column.under[column.at[row]] === top) };
 }
 
 /* Dates, bands and short lists are in the order in which they were listed; places and other long lists by size. */
@@ -136,13 +148,19 @@ function chartRow(chart, found, row, most) {
   return html("tr", { class: `${kind(one)}${chosen ? " chosen" : ""}` }, html("th", { scope: "row", class: "text" }, ...name), ...numbers(one, most, true));
 }
 
+function lines(chart, found, rows, head) {
+  const most = Math.max(1, ...rows.map((row) => reach(cell(found.table, row))));
+  return html("table", {}, html("caption", {}, head), html("tbody", {}, ...rows.map((row) => chartRow(chart, found, row, most))));
+}
+
 function drawChart(chart) {
-  const found = part(chart.level), body = chart.place.querySelector(".body"), column = chart.level.columns[0];
+  const finer = inner(chart), found = finer || part(chart.level), body = chart.place.querySelector(".body"), column = finer ? finer.column : chart.level.columns[0];
+  const title = finer ? fill(words.inside, { level: column.level, name: finer.within }) : column.head;
   if (!found) return body.replaceChildren(html("p", { class: "small" }, words.not_here));
   const rows = ordered(chart, found), all = chart.all || rows.length <= FIRST + 3, shown = all ? rows : rows.slice(0, FIRST);
-  const most = Math.max(1, ...rows.map((row) => reach(cell(found.table, row))));
   const inside = column.dates && rows.length > 2 ? [overTime(found, ordered({ order: "listed" }, { ...found, rows: [...rows] }))] : [];
-  inside.push(html("table", {}, html("caption", {}, column.head), html("tbody", {}, ...shown.map((row) => chartRow(chart, found, row, most)))));
+  if (finer) inside.push(html("h4", {}, html("bdi", {}, title)));
+  inside.push(lines(chart, found, shown, title));
   if (!rows.length) inside.splice(0, 2, html("p", { class: "small" }, words.nothing));
   if (rows.length > FIRST + 3) {
     const more = html("button", { type: "button", class: "more", "aria-expanded": chart.all }, chart.all ? words.fewer : fill(words.more, { number: number(rows.length) }));
@@ -153,18 +171,55 @@ function drawChart(chart) {
   body.replaceChildren(...inside);
 }
 
+/* The page of one entry, which has an address of its own: its number and range, its rank, and its part of all else. */
+const address = (one) => `${encodeURIComponent(one.column.of)}/${encodeURIComponent(one.column.level)}/${encodeURIComponent(one.code)}`;
+
+function named(text) {
+  const [of, level, code] = text.split("/").map(decodeURIComponent);
+  const table = tables.find((own) => own.keys.length === 1 && own.columns[0].of === of && own.columns[0].level === level);
+  const entry = table ? table.columns[0].code.indexOf(code) : -1;
+  return entry < 0 ? null : { column: table.columns[0], key: table.keys[0], code, called: table.columns[0].called[entry] };
+}
+
 function choose(chosen, chart) {
   only = chosen;
-  const focused = chart.place.contains(document.activeElement);
+  const focused = chart && chart.place.contains(document.activeElement);
   charts.forEach(drawChart);
   $("only").hidden = only === null;
   if (only) {
-    const table = find(only.key), entry = table.columns[0].code.indexOf(only.code), one = cell(table, table.columns[0].at.indexOf(entry));
+    const table = find(only.key), entry = table.columns[0].code.indexOf(only.code), row = table.columns[0].at.indexOf(entry), one = cell(table, row);
+    const larger = table.count.filter((count) => count > one.count).length, whole = table.listed === table.number;
+    $("only-of").textContent = table.columns[0].head;
     $("only-name").textContent = only.called;
-    $("only-count").textContent = number(one.count);
-    $("only-range").textContent = range(one) + (one.outside ? ` (${words.outside})` : "");
+    $("only-count").textContent = one.unnamed ? words.not_named : number(one.count);
+    $("only-what").textContent = words.what;
+    $("only-range").textContent = [range(one), one.outside ? words.outside : ""].filter(Boolean).join("; ");
+    $("only-rank").textContent = !whole || one.zero || isScale(levelsOf(only.column.of), table.columns[0]) ? "" : fill(words.rank, { rank: number(larger + 1), number: number(table.columns[0].code.length) });
   }
-  if (focused) (chart.place.querySelector("[aria-pressed=true]") || chart.place.querySelector("[aria-pressed]")).focus({ preventScroll: true });
+  const asked = only ? `#only=${address(only)}` : "#totals";
+  if (only ? location.hash !== asked : location.hash.startsWith("#only=")) history.pushState(null, "", asked);
+  if (focused) (chart.place.querySelector("[aria-pressed=true]") || chart.place.querySelector("[aria-pressed]") || $("only-none")).focus({ preventScroll: true });
+}
+
+/* What an address asks for: one entry, or one chart alone to be shown on another page. */
+function follow() {
+  const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B")), alone = asked.get("chart");
+  if (alone !== null) {
+    const chart = charts.find((own) => own.levels[0].columns[0].of === alone);
+    document.documentElement.classList.toggle("embedded", Boolean(chart));
+    for (const own of charts) own.place.hidden = chart && own !== chart;
+  }
+  const text = (location.hash.match(/[#&]only=([^&]*)/) || [])[1];
+  if (text) { const chosen = named(text); if (chosen) choose(chosen, null); }
+  else if (only) choose(null, charts[0]);
+}
+
+/* The text that shows a chart on another page. */
+function embedding(of) {
+  const where = () => `${location.href.split("#")[0]}#chart=${encodeURIComponent(of)}${only && only.column.of !== of ? `&only=${address(only)}` : ""}`;
+  const code = html("code", { tabindex: 0 }), whole = html("details", { class: "embed" }, html("summary", {}, words.embed), html("p", { class: "small" }, words.embed_about), code);
+  whole.addEventListener("toggle", () => { code.textContent = `<iframe src="${where()}" title="${document.title.replace(/[&"<>]/g, "")}" width="600" height="480"></iframe>`; });
+  return whole;
 }
 
 charts.forEach((chart, i) => {
@@ -182,11 +237,14 @@ charts.forEach((chart, i) => {
     order.addEventListener("change", () => { chart.order = order.value || null; drawChart(chart); });
     tools.append(html("span", {}, html("label", { for: `order${i}` }, words.order), " ", order));
   }
-  chart.place = html("section", { class: "chart", "aria-labelledby": `chart${i}` }, html("h3", { id: `chart${i}` }, html("bdi", {}, first.short)), tools, html("div", { class: "body" }));
+  chart.place = html("section", { class: "chart", "aria-labelledby": `chart${i}` }, html("h3", { id: `chart${i}` }, html("bdi", {}, first.short)), tools, html("div", { class: "body" }), embedding(first.of));
   $("charts").append(chart.place);
   drawChart(chart);
 });
 $("only-none").addEventListener("click", () => { choose(null, charts[0]); $("totals").focus(); });
+addEventListener("hashchange", follow);
+addEventListener("popstate", follow);
+follow();
 
 /* The table: of any choice of one or two levels, or of all attributes; searched, sorted, a page at a time. */
 

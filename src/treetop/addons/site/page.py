@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import Language
-from treetop.addons.pages.statements import called, counted, exceptions, guarantee, is_plain, tolerance
+from treetop.addons.pages.statements import (
+    attribute_label,
+    called,
+    counted,
+    exceptions,
+    guarantee,
+    or_more,
+    plainly,
+    tolerance,
+)
 from treetop.addons.site.tables import PageRows, highest_zero
 from treetop.card import in_words
 from treetop.domain.constraints import INVARIANT
@@ -30,6 +39,20 @@ _SCRIPT = (
     "outside_note",
 )
 
+KINDS = {
+    "totals.csv": "totals",
+    "counts.csv": "csv",
+    "counts.csv-metadata.json": "metadata",
+    "counts.parquet": "parquet",
+    "counts.xlsx": "xlsx",
+    "counts.json": "jsonstat",
+    "sdmx.csv": "sdmx",
+    "sdmx-structure.json": "structure",
+    "counts.gpkg": "geopackage",
+    "dcat.jsonld": "dcat",
+}
+"""Downloads, and the words for each."""
+
 
 @dataclass(frozen=True)
 class MainPage:
@@ -43,7 +66,7 @@ class MainPage:
     """Tables of one attribute or two."""
     language: Language
 
-    def render(self, downloads: Sequence[tuple[str, str]], *, has_map: bool, guarded: bool, credit: str | None) -> str:
+    def render(self, downloads: Sequence[str], *, has_map: bool, guarded: bool, credit: str | None) -> str:
         """Return the page; text from the release is never markup."""
         card, own = self.release.card, self.language
         values = {
@@ -59,7 +82,7 @@ class MainPage:
             "total": self.release.total,
             "total_words": self._total(),
             "what": counted(card, own)[0],
-            "counted": counted(card, own)[1],
+            "counted": [*counted(card, own)[1], *or_more(card, own)],
             "row_words": self._row(),
             "lead": list(self._lead()),
             "rows": self.rows,
@@ -67,7 +90,8 @@ class MainPage:
             "totals_outside": sum(rows.outside for rows in self.totals if len(rows.depths) == 1),
             "named": self._named,
             "answers": list(self._answers()),
-            "downloads": downloads,
+            "downloads": [(file, KINDS[file]) for file in downloads],
+            "citation": self._citation(),
             "has_map": has_map,
             "guarded": guarded,
             "credit": credit,
@@ -105,6 +129,8 @@ class MainPage:
         """Return the data of the page's script: the table of all attributes, and beside it all others."""
         own, table = self.language, self.language.words["table"]
         said = {key: table[key] for key in _SCRIPT}
+        what = counted(self.release.card, own)[0]
+        said["what"] = "" if what is None else what.striptags()
         words = {**own.words["totals"], **said, "range": str(table["range"].format(confidence=self._sure))}
         return {
             **self._table(self.rows),
@@ -118,8 +144,8 @@ class MainPage:
         """Return a table with headings, and whether what it does not list is no zero."""
         columns = [
             {
-                "head": _head(self._attribute(column["of"], rows.depths), column["of"]),
-                "short": _head(self._short(column["of"]), column["of"]),
+                "head": self._head(self._attribute(column["of"], rows.depths), column["of"]),
+                "short": self._head(attribute_label(column["of"], self.release.card, self.language), column["of"]),
                 **self._labelled(column),
             }
             for column in rows.content["columns"]
@@ -142,13 +168,16 @@ class MainPage:
         called = [more if code == last else own for code, own in zip(column["code"], names, strict=True)]
         return {**column, "name": called}
 
-    def _short(self, name: str) -> str:
-        return str(self.language.words["attributes"][name]) if name in ENDS else name
+    def _head(self, called: str, name: str) -> str:
+        """Return a heading: labels of the package begin with a capital, others are unchanged."""
+        ours = name in ENDS or attribute_label(name, self.release.card, self.language) != name
+        return called[0].upper() + called[1:] if ours else called
 
     def _attribute(self, name: str, depths: Depths) -> str:
         """Return the label of an attribute, with its level if that says more."""
         level, by = trees_of(self.release)[name].levels[depths[name]], str(self.language.words["attributes"]["by"])
-        return self._short(name) if level in (name, "value") else by.format(attribute=self._short(name), level=level)
+        label = attribute_label(name, self.release.card, self.language)
+        return label if level in (name, "value") else by.format(attribute=label, level=level)
 
     def _row(self) -> Markup:
         from markupsafe import Markup
@@ -173,6 +202,15 @@ class MainPage:
             return told
         return told + "; " + say("headline.total_outside")
 
+    def _citation(self) -> Markup | None:
+        card, own = self.release.card, self.language
+        if not card["private"] or not card.get("id"):
+            return None
+        title, day = card.get("title") or own.words["page"]["untitled"], own.day(str(card.get("time") or ""))
+        return own.say(
+            "downloads.citation", title=title, id=card["id"], day=day, version=card["software"][DISTRIBUTION]
+        )
+
     def _lead(self) -> Iterator[Markup]:
         """Yield three plain sentences: the subject, its treatment, and the people whom that protects."""
         release, say, left = self.release, self.language.say, self._left
@@ -185,13 +223,7 @@ class MainPage:
             yield say("headline.no_guarantee")
             return
         yield from self._noise()
-        yield guarantee(release.card, self.language, "headline.guarantee")
-        if is_plain(release.card):
-            unit = release.card["unit"]
-            most = unit["contributions"]
-            yield say("headline.limit_one" if most == 1 else "headline.limit", number=most, entity=unit["entity"])
-            yield say("guarantee.enforced" if unit["enforced"] else "guarantee.declared")
-        yield from exceptions(release.card, self.language)
+        yield from plainly(release.card, self.language)
 
     def _noise(self) -> Iterator[Markup]:
         """Yield sentences on the noise of this page's numbers, and on tables without noise."""
@@ -279,11 +311,6 @@ def _nothing(rows: PageRows, named: bool) -> str:
     if rows.shown < rows.number:
         return "status_none_largest"
     return "status_none_unnamed" if named else "status_none_zero"
-
-
-def _head(called: str, name: str) -> str:
-    """Return a heading: labels of the package begin with a capital, others are unchanged."""
-    return called[0].upper() + called[1:] if name in ENDS else called
 
 
 def _called(column: Mapping[str, Any], entry: int) -> str:

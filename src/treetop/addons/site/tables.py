@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -17,7 +16,7 @@ from treetop.addons.pages.statements import carries_no_noise
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES
 from treetop.exporting.any_table import attributes_of
-from treetop.exporting.levels import Depths, counts_at, trees_of
+from treetop.exporting.levels import Depths, are_dates, counts_at, trees_of
 from treetop.release.measured import surviving
 from treetop.release.selection import Selection, outside
 from treetop.release.zeros import most_of_a_zero, number_of_cells, zeros
@@ -28,8 +27,6 @@ ALONE, PAIR, PAIRS = 5_000, 5_000, 40_000
 """Most rows of the table of one attribute (the largest are kept), of a pair, and of all pairs together."""
 WORK = 200_000_000
 """Most leaves that are summed for pairs: a large release has fewer of them."""
-_DATE = re.compile(r"\d{4}-(\d\d|Q[1-4]|W\d\d)(-\d\d)?")
-_YEAR = re.compile(r"\d{4}")
 
 Ints = NDArray[np.int64]
 
@@ -79,7 +76,10 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table, most: int | Non
     shown = nodes[:, order] if absent is None else np.hstack([nodes[:, order], absent])
     ranges = "lower" in table.column_names
     content: dict[str, Any] = {
-        "columns": [_column(shown[at], name, trees[name], depths[name]) for at, name in zip(place, names, strict=True)],
+        "columns": [
+            _column(shown[at], name, trees[name], depths[name], len(names) == 1)
+            for at, name in zip(place, names, strict=True)
+        ],
         "count": count[order].tolist(),
         "noise": None if real is None else (~real[order]).astype(int).tolist(),
         "absent": None if bound is None else bound.tolist(),
@@ -175,8 +175,8 @@ def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> 
     return real if np.array_equal(nodes[:, here], tested[:, there]) else None
 
 
-def _column(nodes: Ints, name: str, tree: Hierarchy, depth: int) -> dict[str, Any]:
-    """Return the codes and names of nodes, each once and in the order in which they were listed, and those of rows."""
+def _column(nodes: Ints, name: str, tree: Hierarchy, depth: int, alone: bool) -> dict[str, Any]:
+    """Return the codes and names of nodes, each once in the order of their listing, with their parents, and of rows."""
     used, at = np.unique(nodes, return_inverse=True)
     listed = np.argsort(tree.listing(depth)[used], kind="stable")
     rank = np.empty_like(listed)
@@ -186,12 +186,14 @@ def _column(nodes: Ints, name: str, tree: Hierarchy, depth: int) -> dict[str, An
     # A name that is the code is not said twice.
     name_of = [None if said == own else said for said, own in zip(called, code, strict=True)]
     level = tree.levels[depth]
-    date = _YEAR if level == "year" else _DATE
     return {
         "of": name,
         "level": level,
-        "dates": len(code) > 2 and all(map(date.fullmatch, code)),
+        "dates": are_dates(level, code),
         "code": code,
         "name": name_of if any(name_of) else None,
+        "under": tree.codes[depth - 1].take(pa.array(tree.ancestors(depth - 1, depth)[used[listed]])).to_pylist()
+        if alone and depth
+        else None,
         "at": rank[at.ravel()].tolist(),
     }
