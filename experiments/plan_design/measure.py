@@ -14,7 +14,7 @@ from experiments.kit.runs import Kept
 from treetop.advice import design
 from treetop.advice.designs import read_objectives
 from treetop.advice.expected import Depths, Expected, Tables, expected_errors
-from treetop.advice.outlooks import Verdict, outlook
+from treetop.advice.outlooks import Leaves, outlook
 from treetop.advice.public import Prior
 from treetop.advice.trials import cell_sums, table_errors
 from treetop.measure.questions import leaves_of
@@ -74,7 +74,7 @@ class Worth:
     """What was said before a release about its leaves, and what came out."""
 
     epsilon: float
-    verdict: Verdict
+    verdict: Leaves
     """What `plan` says."""
     needed: float
     """Half of the records must be in leaves with so many."""

@@ -130,8 +130,19 @@ def test_a_total_shows_what_would_be_mostly_noise(plan: Path) -> None:
     shown = run(plan, "--total", "2e2")
     for sentence in told["sentences"]:
         assert sentence in shown
-    assert "What to expect of about 200 records" in shown
-    assert as_json(plan)["outlook"] is None and "What to expect" not in run(plan)
+    assert "Verdict, if there are about 200 records" in shown
+    assert as_json(plan)["outlook"] is None and "Verdict" not in run(plan)
+
+
+def test_a_plan_without_a_number_says_in_one_line_how_to_get_a_verdict(plan: Path) -> None:
+    last = run(plan).strip().splitlines()[-1]
+    assert last.startswith("No verdict") and "--total" in last and "records = 10000 under [data]" in last
+
+
+def test_the_number_is_asked_once_and_kept_in_the_plan(plan: Path) -> None:
+    plan.write_text(f"{plan.read_text()}records = 200\n")
+    assert as_json(plan)["outlook"]["total"] == 200 and "Verdict, if there are about 200 records" in run(plan)
+    assert as_json(plan, "--total", "300")["outlook"]["total"] == 300
 
 
 def test_units_that_are_public_need_no_total(plan: Path) -> None:

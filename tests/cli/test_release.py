@@ -56,6 +56,21 @@ def fail(*words: object) -> tuple[int, str]:
     return refused("release", *words)
 
 
+def test_a_release_says_before_it_spends_that_it_will_be_mostly_noise_and_ends_with_the_verdict(
+    here: Path, capsys: Captured
+) -> None:
+    Path("plan.toml").write_text(f"{PLAN}records = 60\n")
+    run()
+    said, warned = capsys.readouterr()
+    assert warned.startswith("Verdict, if there are about 60 records:") and "Mostly noise: " in warned
+    assert "Verdict, if there are about 600 records\n" in said and "Mostly noise: " not in said
+    assert "records = 60" in Path("out/plan.toml").read_text()
+    Path("plan.toml").write_text(PLAN)
+    run("--force")
+    said, warned = capsys.readouterr()
+    assert "Verdict, if there are about 600 records" in said and warned == ""
+
+
 def card(folder: str = "out") -> Any:
     return json.loads(Path(folder, "card.json").read_text(encoding="utf-8"))
 

@@ -3,15 +3,17 @@
 from treetop.advice.designs import design
 from treetop.advice.expected import expected_errors, margins_not_kept
 from treetop.advice.fill_in import design_toml, designed_in, filled_in, loss_toml
+from treetop.advice.grids import error_grid, grid_text, plot_grid
 from treetop.advice.largest import largest_sizes
 from treetop.advice.losses import at_epsilon, epsilon_for, loss_for, mean, read_target, with_epsilon, within
-from treetop.advice.outlooks import error_grid, grid_text, known_outlook, outlook, plot_grid
+from treetop.advice.outlooks import HOW_TO, known_outlook, outlook
 from treetop.advice.public import Prior, counts_groups, private_tables, read_public, twin_of
 from treetop.advice.report import Report
 from treetop.advice.splits import optimal_split, refine_split, split_for
 from treetop.advice.trials import try_out
 
 __all__ = [
+    "HOW_TO",
     "Prior",
     "Report",
     "at_epsilon",

@@ -199,6 +199,7 @@ def design(
     ]
     report = _report(own, advised, rows, search, best, None if public is None else public.words)
     found = known_outlook(advised, total)
+    found = None if found is None else found.alone()
     return replace(report, parts={} if found is None else {"outlook": found}, public_notes=tuple(notes))
 
 

@@ -1,276 +1,413 @@
-"""What to expect of a release before anything is spent: which tables are mostly noise, and errors at several epsilons.
+"""The verdict before anything is spent: which tables will be readable, which mostly noise, and what would help.
 
-An outlook needs the number of records, roughly: from the steward, since that of the private table is not known yet. A
-table whose counts are smaller than its noise on average is mostly noise, unless records crowd in few of its nodes.
+It needs the number of records, roughly: from the steward, since that of the private table is not known yet. Averages
+are of records that are spread evenly; where they crowd in few cells, those are readable sooner.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from treetop._util.numbers import Number, plain
-from treetop._util.picture import INK, label_ends, new_figure, plain_ticks, save_figure, tidy
-from treetop.advice.error_laws import mean_absolute_of_count
-from treetop.advice.expected import expected_errors
-from treetop.advice.losses import definition_of, with_epsilon
-from treetop.advice.public import Planned, counts_groups, open_plan, refuse_other_kinds
-from treetop.advice.report import Report, Row
-from treetop.errors import LossError, PlanError
-from treetop.plan.plan import Plan
-from treetop.plan.workload import text_table
+import pyarrow as pa
+import pyarrow.compute as pc
 
-Verdict: TypeAlias = Literal["better than zeros", "better than zeros if crowded", "worse than zeros"]
+from treetop.advice.expected import expected_errors
+from treetop.advice.losses import say_loss
+from treetop.advice.public import Planned, counts_groups, is_release, open_plan, private_tables, refuse_private
+from treetop.advice.report import Report, Row
+from treetop.domain.hierarchy import Hierarchy
+from treetop.domain.spine import BELOW, TIMES, Spine
+from treetop.errors import PlanError, TreetopError
+from treetop.io.table import read
+from treetop.plan.file import PlanFile
+from treetop.plan.plan import Plan
+from treetop.privacy import Loss
+
+State: TypeAlias = Literal["exact", "readable", "rough", "mostly noise"]
+Leaves: TypeAlias = Literal["better than zeros", "better than zeros if crowded", "worse than zeros"]
 """A release of every leaf, compared with a table that says zero everywhere."""
 
+READABLE = 4
+"""A table is readable if its average count is so many standard deviations of its noise: within about a half."""
+_NAMED = 4
+"""Most tables of one state to name in a sentence."""
+_MOST_LOSS = 100
+"""Largest epsilon worth a word."""
+_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100)
 
-def outlook(plan: Planned, total: float) -> Report:
-    """Compare the average count of every level and margin with its noise, for about `total` records; no data is read.
+HOW_TO = (
+    "No verdict on which tables will be readable: it needs about how many records there are, as public knowledge "
+    "(`total=10000`, or records = 10000 under [data])."
+)
 
-    Values: `total`, `verdict` (of the leaves), `needed` (half of the records must be in leaves with at least so many,
-    else zeros everywhere would be closer), and `sentences` with remedies.
+
+def outlook(
+    plan: Planned, total: float | None = None, *, prior: str | Path | Mapping[int, int] | None = None
+) -> Report:
+    """Say which tables of a plan will be readable, which mostly noise, and what would help; reads no private data.
+
+    Values: `total`, `verdict` (of the leaves, against zeros), `needed` (half of the records must be in leaves with at
+    least so many, else zeros everywhere would be closer), `changes` (each with its `leaves`, `average` and `noise`) and
+    `sentences`. If records are limited per unit, the part "limits" compares limits.
+
+    Args:
+        plan: The plan, or its file.
+        total: About how many records there are; by default what the file states, or the public number of units.
+        prior: A public table, read as the private one is, or by number of records how many units have so many: which
+            share of records each limit would keep.
     """
-    own, _ = open_plan(plan)
+    own, file = open_plan(plan)
     if counts_groups(own):
         raise PlanError("`total` is for records; a plan for group sizes states how many groups there are: leave it out")
     own.refuse_unless_top_down()
+    if total is None:
+        total = _declared(own, file)
+    if total is None:
+        raise PlanError(HOW_TO)
     if not (math.isfinite(total) and total > 0):
         raise PlanError(f"the total is {total}: give about how many records there are, such as 40e6")
-    spine = own.spine
-    named = [(level.name, spine.depths(level.index)) for level in spine.levels]
-    named += [(margin.part, margin.depths) for margin in own.margin_tables]
-    expected = expected_errors(own, [depths for _, depths in named])
-    sizes = [part.nodes for part in own.workload][1:]  # without cells that public facts make impossible
-    rows = tuple(
+    rows = _rows(own, total)
+    finest = rows[len(own.spine.levels) - 1]
+    leaves = _against_zeros(own, total, finest)
+    changes = list(_changes(own, total)) if finest["state"] == "mostly noise" else []
+    sentences = list(_sentences(own, rows, finest, leaves, changes))
+    units = None if prior is None else _records_per_unit(own, file, prior)
+    limits = _limits(own, units)
+    title = f"Verdict, if there are about {total:,.0f} {'records' if own.graph is None else 'edges'}"
+    return Report(
+        own,
+        "outlook",
+        title,
+        rows,
+        (
+            ("counts", "{counts}"),
+            ("public nodes", "{nodes:,}"),
+            ("average count", lambda row: say_count(row["average"])),
+            ("noise (sd)", "{noise:,.3g}"),
+            ("verdict", "{state}"),
+        ),
+        "tables",
+        {
+            "title": title,
+            "total": float(total),
+            "verdict": leaves,
+            "needed": finest["noise"],
+            "changes": changes,
+            "sentences": sentences,
+        },
+        notes=tuple(sentences),
+        parts={} if limits is None else {"limits": limits},
+    )
+
+
+def known_outlook(plan: Planned, total: float | None = None, prior: str | Path | None = None) -> Report | None:
+    """Return the outlook; None if nobody knows how many records there are, or the plan is of another kind."""
+    own, file = open_plan(plan)
+    if total is None:
+        if _declared(own, file) is None:
+            return None
+        try:
+            own.refuse_unless_top_down()
+        except PlanError:  # nobody has asked, and nothing can be said of this kind of plan
+            return None
+    return outlook(plan, total, prior=prior)
+
+
+def _declared(plan: Plan, file: PlanFile | None) -> int | None:
+    """Return about how many records there are if the file states it, or else the public number of units."""
+    return plan.population if file is None or file.records is None else file.records
+
+
+def say_count(count: float) -> str:
+    """Write an average count.
+
+    >>> say_count(0.1234), say_count(12345.6)
+    ('0.123', '12,346')
+    """
+    return f"{count:,.3g}" if count < 1000 else f"{count:,.0f}"
+
+
+def _rows(plan: Plan, total: float) -> tuple[Row, ...]:
+    named = [(level.name, plan.spine.depths(level.index)) for level in plan.spine.levels]
+    named += [(margin.part, margin.depths) for margin in plan.margin_tables]
+    expected = expected_errors(plan, [depths for _, depths in named])
+    sizes = [part.nodes for part in plan.workload][1:]  # without cells that public facts make impossible
+    return tuple(
         {
             "name": name,
             "counts": table.title,
             "nodes": size,
             "average": total / size,
             "noise": table.deviation,
+            "state": _state(total / size, table.deviation),
             "mostly_noise": bool(total / size < table.deviation),
         }
         for (name, _), table, size in zip(named, expected, sizes, strict=True)
     )
-    levels = rows[: len(spine.levels)]
-    verdict, needed = _verdict(own, total, levels[-1]), levels[-1]["noise"]
-    sentences = _sentences(own, total, rows, levels, verdict) if any(row["mostly_noise"] for row in rows) else []
-    return Report(
-        own,
-        "outlook",
-        f"What to expect of about {total:,.0f} records",
-        rows,
-        (
-            ("counts", "{counts}"),
-            ("public nodes", "{nodes:,}"),
-            (
-                "average count",
-                lambda row: f"{row['average']:,.3g}" if row["average"] < 1000 else f"{row['average']:,.0f}",
-            ),
-            ("noise (sd)", "{noise:,.3g}"),
-            ("mostly noise", lambda row: "yes" if row["mostly_noise"] else ""),
-        ),
-        "tables",
-        {"total": float(total), "verdict": verdict, "needed": needed, "sentences": sentences},
-        notes=tuple(sentences),
-    )
 
 
-def known_outlook(plan: Plan, declared: float | None = None) -> Report | None:
-    """Return the outlook for as many records as declared, or as there are units at least; None if neither is known."""
-    if declared is not None:
-        return outlook(plan, declared)
-    try:
-        plan.refuse_unless_top_down()
-    except PlanError:  # nobody has asked, and nothing can be said of this kind of plan
-        return None
-    return None if plan.population is None else outlook(plan, plan.population)
+def _state(average: float, noise: float) -> State:
+    if noise == 0:
+        return "exact"
+    return "mostly noise" if average < noise else "rough" if average < READABLE * noise else "readable"
 
 
-def _verdict(plan: Plan, total: float, leaves: Row) -> Verdict:
+def _against_zeros(plan: Plan, total: float, finest: Row) -> Leaves:
     """Judge the leaves; they are most crowded if each leaf of one attribute has a single partner."""
-    if not leaves["mostly_noise"]:
+    if not finest["mostly_noise"]:
         return "better than zeros"
     crowded = total / max(tree.sizes[-1] for tree in plan.spine.trees)
-    return "better than zeros if crowded" if crowded >= leaves["noise"] else "worse than zeros"
+    return "better than zeros if crowded" if crowded >= finest["noise"] else "worse than zeros"
 
 
-def _sentences(plan: Plan, total: float, rows: Sequence[Row], levels: Sequence[Row], verdict: Verdict) -> list[str]:
-    """Return what to expect if something is mostly noise, and what would help."""
-    names = ", ".join(row["counts"] for row in rows if row["mostly_noise"])
-    needed = f"{levels[-1]['noise']:,.3g}"
-    sentences = [f"Mostly noise, if {total:,.0f} records are spread evenly: {names}."]
-    if verdict == "worse than zeros":
-        sentences.append(
+def _sentences(plan: Plan, rows: Sequence[Row], finest: Row, leaves: Leaves, changes: Sequence[Row]) -> Iterator[str]:
+    """Yield the verdict: the tables by state, then what would help."""
+    for state, words in (
+        ("exact", "Exact"),
+        ("readable", "Readable"),
+        ("rough", "Rough"),
+        ("mostly noise", "Mostly noise"),
+    ):
+        own = {row["counts"]: row for row in rows if row["state"] == state}
+        if own:
+            names = ", ".join(list(own)[:_NAMED])
+            rest = len(own) - _NAMED
+            more = f" and {rest} more table{'s' * (rest > 1)}" if rest > 0 else ""
+            worst = max(own.values(), key=lambda row: row["noise"] / row["average"])
+            of = f" of {worst['counts']}" if len(own) > 1 else ""
+            about = f" (an average count{of} is about {say_count(worst['average'])} "
+            about += f"± {say_count(2 * worst['noise'])} at 95 %)"
+            yield f"{words}: {names}{more}{'' if state == 'exact' else about}."
+    needed = say_count(finest["noise"])
+    if leaves == "worse than zeros":
+        yield (
             "A full release would be worse than zeros: even the leaves of a single attribute have fewer records on "
             f"average than the {needed} by which a count is off."
         )
-    elif verdict == "better than zeros if crowded":
-        sentences.append(
-            "A full release is better than zeros only if more than half of the records are in leaves with "
-            f"{needed} or more of them. Trials on a public twin would show it."
+    elif leaves == "better than zeros if crowded":
+        yield (
+            "This is of records that are spread evenly. The finest table is better than zeros only if more than half "
+            f"of them are in cells with {needed} or more."
         )
-    return sentences + [f"- {remedy}" for remedy in _remedies(plan, total, levels)]
+    if changes:
+        yield "What would help most:"
+        yield from (f"- {change['sentence']}" for change in changes)
+    elif any(row["mostly_noise"] for row in rows):
+        yield "- Give the loss to fewer tables, or more of it to these: a design would choose them."
 
 
-def _remedies(plan: Plan, total: float, levels: Sequence[Row]) -> list[str]:
-    last = levels[-1]
-    if not last["mostly_noise"]:
-        return ["Give the loss to fewer tables, or more of it to these: a design would choose them."]
-    good = [row for row in levels if not row["mostly_noise"]]
-    remedies = [f"Stop at {good[-1]['name']}: leave the finer levels out of the spine."] if good else []
-    if plan.resolve == "full":
-        remedies.append("Name only what the measurements show: resolve = { fdr = 0.05 }.")
-    cells = total / last["noise"]
-    if cells >= 2:
-        remedies.append(f"Merge leaves until there are no more than {cells:,.0f}.")
-    return [*remedies, f"Or spend more: about {_larger(plan, last)}."]
+# Changes of a plan, each with its effect.
 
 
-def _larger(plan: Plan, last: Row) -> str:
-    """Return about what loss would bring the noise down to the average: noise falls as fast as epsilon grows."""
-    factor, loss = last["noise"] / last["average"], plan.loss
-    if loss.epsilon is None:
-        return f"rho {float(f'{float(loss.budget) * factor**2:.2g}'):,g}"
-    return f"epsilon {float(f'{float(loss.epsilon) * factor:.2g}'):,g}"
+def _changes(plan: Plan, total: float) -> Iterator[Row]:
+    """Yield the changes that help most if the finest table is mostly noise, each with the finest table that it leaves.
 
-
-# The errors of every level at several epsilons, side by side, as a table or as a picture.
-
-Lines: TypeAlias = dict[tuple[int, ...], list[str]]
-"""By the margins at each epsilon, the levels that have them."""
-
-
-def error_grid(
-    plan: Planned,
-    epsilons: Sequence[Number],
-    *,
-    delta: Number | None = None,
-    pure: bool = False,
-    confidence: float = 0.95,
-) -> Report:
-    """Return the errors of the measurements of every level and margin at every epsilon; no data is read.
-
-    Args:
-        plan: The plan, or its file, which may leave the loss open.
-        epsilons: The epsilons of the whole release.
-        delta: Their delta; the plan's by default.
-        pure: Pure epsilons, without delta.
-        confidence: One count is within the margin with this confidence, by the measurements of its level alone.
+    Their `fields` are those of a plan file, with what they would be; None for a section to leave out.
     """
-    own, file = open_plan(plan, open_loss=True)
-    refuse_other_kinds(own)
-    kind, exact = definition_of(own, file, delta, pure)
-    if kind == "zcdp" and exact is None:
-        raise LossError("the plan states its loss in rho: give `delta` for a grid of epsilons")
-    if not epsilons:
-        raise LossError("the grid has no epsilon: give at least one")
-    if not 0 < confidence < 1:
-        raise LossError(f"confidence is {confidence}: give a probability between 0 and 1")
-    risk, rows = 1 - Fraction(str(confidence)), []
-    for epsilon in epsilons:
-        for part in with_epsilon(own, epsilon, exact).workload:
-            rows.append(
-                {
-                    "epsilon": float(epsilon),
-                    "level": part.index,
-                    "name": part.name,
-                    "nodes": part.nodes,
-                    "noise": part.deviation,
-                    "mean": mean_absolute_of_count(part.law, own.terms) if part.is_measured else 0.0,
-                    "margin": part.margin(risk, own.terms),
-                }
-            )
-    at = "pure" if exact is None else f"delta {plain(exact)}"
-    return Report(
-        own,
-        "grid",
-        f"One measurement is within ± this, {100 * confidence:g}% of the time ({at})",
-        tuple(rows),
-        (),
-        "rows",
-        {"delta": None if exact is None else float(exact)},
-        notes=(
-            grid_text({float(epsilon): [row for row in rows if row["epsilon"] == epsilon] for epsilon in epsilons}),
-        ),
-    )
-
-
-def grid_text(rows: Mapping[float, Sequence[Row]]) -> str:
-    """Return the margins of levels as a table for people: a row per level, a column per epsilon."""
-    head = ("level", "name", "public nodes", *(f"epsilon {epsilon:g}" for epsilon in rows))
-    body = [
-        (str(own[0]["level"]), own[0]["name"], f"{own[0]['nodes']:,}", *(f"{row['margin']:,}" for row in own))
-        for own in zip(*rows.values(), strict=True)
-    ]
-    return text_table([head, *body], left=(1,))
-
-
-def plot_grid(
-    grid: Report, file: Path, confidence: float, trials: Mapping[float, Report] | None = None, title: str = ""
-) -> None:
-    """Draw the margins of a grid to a file; with trials at the same epsilons, those of released counts beside them."""
-    epsilons = sorted(set(grid.column("epsilon")))
-    panels = [("one count, as measured", _measured(grid.rows, epsilons))]
-    if trials:
-        panels.append(("released counts, on the twin", _released(trials, epsilons)))
-    longest = max(len(_label(names)) for _, lines in panels for names in lines.values()) if panels[0][1] else 0
-    figure = new_figure(1.2 + (3.6 + 0.075 * longest) * len(panels), 4.2, dpi=130)
-    from matplotlib import colormaps
-
-    found = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (what, lines) in zip(found, panels, strict=True):
-        for place, margins in enumerate(lines):
-            axes.plot(epsilons, margins, marker="o", markersize=4, linewidth=1.8, color=_shade(colormaps, place, lines))
-        axes.set(xlabel="epsilon", xscale="log", yscale="log" if _positive(panels) else "symlog")
-        axes.set_title(what, loc="left")
-        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-        axes.minorticks_off()
-        tidy(axes)
-        plain_ticks(axes, "y")
-    figure.axes[0].set_ylabel(f"off by at most this, {100 * confidence:g} times in 100")
-    figure.suptitle(title or grid.plan.title, x=0.01, ha="left", color=INK, fontsize=12)
-    figure.draw_without_rendering()  # limits are known from here on
-    for axes, (_, lines) in zip(found, panels, strict=True):
-        ends = enumerate(lines.items())
-        label_ends(
-            axes, epsilons[-1], [(own[-1], _label(names), _shade(colormaps, at, lines)) for at, (own, names) in ends]
+    if (coarser := _coarser(plan, total)) is not None:
+        done, changed = coarser
+        gone = [name for name in plan.spine.attributes if name not in changed.spine.attributes]
+        fields: dict[str, Any] = {
+            "spine.order": list(changed.spine.splits),
+            **{f"attributes.{name}": None for name in gone},
+        }
+        words = " and ".join(filter(None, (", ".join(done[:-1]), done[-1])))
+        yield _change("coarser", words, fields, _finest(changed, total))
+    if plan.resolve == "full":
+        row = _finest(plan, total)
+        # The count that is named at this rate if no other is; if others are, smaller ones may be.
+        high = plan.levels[-1].margin(Fraction(1, 10) / max(row["nodes"], 2), plan.terms) + 1
+        effect = (
+            f"cells of the finest table are named if they have about {high:,} records or more, and the rest stays at "
+            "coarser levels"
         )
-    save_figure(figure, file)
+        words = "Name only what stands out, resolve = { fdr = 0.05 }"
+        yield _change("resolve", words, {"release.resolve": {"fdr": 0.05}}, row, effect)
+    if (spent := _larger_loss(plan, total)) is not None:
+        amounts = {"loss.epsilon": spent.loss.epsilon, "loss.rho": spent.loss.rho}
+        fields = {name: float(amount) for name, amount in amounts.items() if amount is not None}
+        yield _change("loss", f"Spend more, about {say_loss(spent)}", fields, _finest(spent, total))
 
 
-def _shade(maps: Any, place: int, lines: Lines) -> Any:
-    return maps["viridis"](0.1 + 0.65 * place / max(len(lines) - 1, 1))
+def _change(kind: str, words: str, fields: Mapping[str, Any], row: Row, effect: str = "") -> Row:
+    worth = {"mostly noise": "still mostly noise"}.get(row["state"], row["state"])
+    about = f"about {say_count(row['average'])} ± {say_count(2 * row['noise'])}"
+    size = f"{row['nodes']:,} counts of {about}, {worth}"
+    sentence = f"{words}: {effect or size}."
+    finest = {"leaves": row["nodes"], "average": row["average"], "noise": row["noise"]}
+    return {"kind": kind, "words": words, "fields": fields, **finest, "sentence": sentence}
 
 
-def _measured(rows: Sequence[Row], epsilons: Sequence[float]) -> Lines:
-    margins = {(row["name"], row["epsilon"]): row["margin"] for row in rows}
-    # A level that is not measured is exact, or as the level above.
-    names = dict.fromkeys(row["name"] for row in rows if row["noise"] > 0)
-    return _joined({name: tuple(margins[name, epsilon] for epsilon in epsilons) for name in names})
+def _finest(plan: Plan, total: float) -> Row:
+    """Return the row of the leaves alone."""
+    (table,) = expected_errors(plan, [plan.spine.finest])
+    nodes = plan.levels[-1].nodes
+    return {
+        "nodes": nodes,
+        "average": total / nodes,
+        "noise": table.deviation,
+        "state": _state(total / nodes, table.deviation),
+    }
 
 
-def _released(trials: Mapping[float, Report], epsilons: Sequence[float]) -> Lines:
-    names = trials[epsilons[0]].column("name")
-    lines = zip(*(trials[epsilon].column("margin") for epsilon in epsilons), strict=True)
-    margins = dict(zip(names, lines, strict=True))
-    return _joined({name: line for name, line in margins.items() if any(line)})
+def _coarser(plan: Plan, total: float) -> tuple[list[str], Plan] | None:
+    """Return a plan whose finest table is readable: coarser levels first, then fewer attributes; None if there is none.
+
+    How fine it can be depends on its noise, which is less with fewer tables.
+    """
+    if plan.public_facts or plan.unit.per_node or any(BELOW in split for split in plan.spine.splits):
+        return None  # these are about the tables as they are
+    found, noise = None, float(_finest(plan, total)["noise"])
+    for _ in range(4):
+        depths = _depths(plan.spine, total / (READABLE * noise))
+        if not any(depths) or depths == plan.spine.finest:
+            break
+        try:
+            changed = _at(plan, depths)
+        except TreetopError:
+            break
+        row = _finest(changed, total)
+        if row["state"] not in ("readable", "exact"):
+            break
+        found = depths, changed
+        if row["noise"] == 0 or row["noise"] > 0.99 * noise:
+            break
+        noise = row["noise"]
+    if found is None:
+        return None
+    depths, changed = found
+    about = list(zip(plan.spine.attributes, plan.spine.trees, depths, strict=True))
+    words = [f"stop {name} at {tree.levels[depth - 1]}" for name, tree, depth in about if 0 < depth < len(tree.levels)]
+    gone = [name for name, _, depth in about if not depth]
+    words += [f"leave out {', '.join(gone)}"] if gone else []
+    return [words[0][0].upper() + words[0][1:], *words[1:]], changed
 
 
-def _joined(margins: Mapping[str, tuple[int, ...]]) -> Lines:
-    """Group levels with the same errors: their lines would hide one another."""
-    lines: Lines = {}
-    for name, line in margins.items():
-        lines.setdefault(line, []).append(name)
-    return lines
+def _depths(spine: Spine, most: float) -> tuple[int, ...]:
+    """Return how many levels of each attribute a table of at most so many cells has; 0 for those to leave out."""
+    depths = [len(tree.levels) for tree in spine.trees]
+
+    def size(attribute: int) -> int:
+        return spine.trees[attribute].sizes[depths[attribute] - 1]
+
+    every = range(len(depths))
+    refined = {part.attribute: level.index for level in spine.levels for part in level.parts}  # the last is the finest
+    while math.prod(map(size, every)) > most and max(depths) > 1:
+        depths[max((one for one in every if depths[one] > 1), key=lambda one: (size(one), refined[one]))] -= 1
+    for number in range(len(depths), 0, -1):  # as many attributes as possible; of these the finest table
+        kept = max(
+            (one for one in combinations(every, number) if math.prod(map(size, one)) <= most),
+            key=lambda one: math.prod(map(size, one)),
+            default=None,
+        )
+        if kept is not None:
+            return tuple(depth if one in kept else 0 for one, depth in enumerate(depths))
+    return (0,) * len(depths)
 
 
-def _positive(panels: Sequence[tuple[str, Lines]]) -> bool:
-    return all(margin > 0 for _, lines in panels for line in lines for margin in line)
+def _at(plan: Plan, depths: Sequence[int]) -> Plan:
+    """Return a plan that refines each attribute to a depth only, or not at all, with an even split."""
+    spine, about = plan.spine, zip(plan.spine.attributes, plan.spine.trees, depths, strict=True)
+    kept: set[str] = set()
+    whole: dict[str, Hierarchy] = {}
+    for name, tree, depth in about:
+        kept |= {f"{name}.{level}" for level in tree.levels[:depth]} | (
+            {name} if depth == len(tree.levels) == 1 else set()
+        )
+        whole |= {name: spine.attributes[name]} if depth else {}
+    steps = [[part for part in split.split(TIMES) if part in kept] for split in spine.splits]
+    margins = plan.margins
+    if not isinstance(margins, str):
+        margins = [one for one in margins if kept.issuperset(one.split(TIMES))]
+    unknown = plan.unknown
+    if isinstance(unknown, Mapping):
+        unknown = {name: code for name, code in unknown.items() if name in whole}
+    order = Spine([TIMES.join(parts) for parts in steps if parts], whole)
+    return replace(plan, spine=order, margins=margins, split="uniform", unknown=unknown)
 
 
-def _label(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]} ({len(names)} levels)"
+def _larger_loss(plan: Plan, total: float) -> Plan | None:
+    """Return the plan with the loss, to two digits, at which its finest table is readable; None if it is absurd."""
+    loss, changed = plan.loss, plan
+    for _ in range(6):
+        row = _finest(changed, total)
+        factor = READABLE * row["noise"] / row["average"]
+        if 0.9 < factor <= 1:
+            break
+        # Noise falls as epsilon grows, or as the root of rho.
+        amount = changed.loss.epsilon or changed.loss.rho
+        assert amount is not None
+        wanted = float(amount) * (factor if loss.rho is None else factor**2)
+        if wanted > _MOST_LOSS:
+            return None
+        step = 10.0 ** (math.floor(math.log10(wanted)) - 1)
+        rounded = float(f"{math.ceil(wanted / step) * step:.2g}")
+        given = {"rho": rounded} if loss.rho is not None else {"epsilon": rounded}
+        new = Loss(
+            **given,
+            delta=loss.delta,
+            noise=loss.noise,
+            large_delta=loss.large_delta,
+            accounting=loss.accounting,
+        )
+        changed = replace(plan, loss=new)
+    return changed
+
+
+# What limits of records per unit cost, and what they keep.
+
+
+def _limits(plan: Plan, units: Mapping[int, int] | None) -> Report | None:
+    """Compare limits of records per unit: the noise of the finest table and, of public units, the share of records."""
+    own = plan.unit.contributions
+    enforced = plan.unit.id is not None and plan.graph is None
+    if not enforced or plan.unit.per_node:
+        return None
+    rows = []
+    records = 0 if units is None else sum(number * often for number, often in units.items())
+    for limit in sorted({*(one for one in _LIMITS if one <= max(10, 2 * own)), own}):
+        with suppress(TreetopError):
+            changed = replace(plan, unit=replace(plan.unit, contributions=limit))
+            (table,) = expected_errors(changed, [changed.spine.finest])
+            kept = None
+            if units is not None and records:
+                kept = sum(min(number, limit) * often for number, often in units.items()) / records
+            rows.append({"limit": limit, "noise": table.deviation, "kept": kept, "is_plan": limit == own})
+    columns: list[Any] = [
+        (f"records per {plan.unit.entity}", lambda row: f"{row['limit']:,}{' (plan)' if row['is_plan'] else ''}"),
+        ("noise of the finest counts (sd)", "{noise:,.3g}"),
+    ]
+    note = (
+        f"Records of a {plan.unit.entity} beyond the limit are left out, and the counts do not say so. A public "
+        "table of the same kind would show which share each limit keeps."
+    )
+    if units is not None:
+        columns.append(("records kept", "{kept:.1%}"))
+        note = f"Records kept: of the public table. Those of a {plan.unit.entity} beyond the limit are left out."
+    return Report(plan, "limits", "What the limit of records costs", tuple(rows), columns, "rows", notes=(note,))
+
+
+def _records_per_unit(
+    plan: Plan, file: PlanFile | None, prior: str | Path | Mapping[int, int]
+) -> Mapping[int, int] | None:
+    """Return by number of records how many public units have so many; None if the table does not tell units."""
+    if isinstance(prior, Mapping):
+        return prior
+    if file is None:
+        raise PlanError(f"only a plan file says how {prior} is read: give that as the plan, or numbers of records")
+    if plan.unit.id is None or file.graph is not None or file.count is not None or is_release(str(prior)):
+        return None
+    for private in private_tables(file):
+        refuse_private(str(prior), private, "twin")
+    table = read(file.table(str(prior)), None)
+    if plan.unit.id not in table.column_names:
+        return None
+    rows: pa.Array = pc.value_counts(table.column(plan.unit.id).drop_null()).field("counts")
+    return {one["values"]: one["counts"] for one in pc.value_counts(rows).to_pylist()}

@@ -135,8 +135,8 @@ def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar
                 plan = with_epsilon(file.plan, epsilon, grid["delta"])
                 found[f"epsilon {epsilon:g}"] = try_out(plan, public, confidence=confidence, **trials)
     if not {"outlook", "theta"} & found.keys():
-        expected = known_outlook(file.plan, asked["total"])
-        found |= {} if expected is None else {"outlook": expected}
+        expected = known_outlook(file, asked["total"], twin)
+        found |= {} if expected is None else {"outlook": expected, **expected.parts}
     return found
 
 
@@ -229,7 +229,7 @@ def _summarise(
         "squared_error": asked["squared_error"],
         "refined": told.get("refined"),
         "answer": answer and {**answer, "meaning": in_words(meaning(plan))},
-        **{name: told.get(name) for name in ("forecast", "design", "outlook", "largest")},
+        **{name: told.get(name) for name in ("forecast", "design", "outlook", "largest", "limits")},
         "toml": toml,
         "confidence": confidence,
         "grid": grid["rows"] if grid else [],
@@ -249,7 +249,7 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
     from treetop.card.meaning import meaning
 
     answers = ("answer", "forecast", "refined", "design")
-    for name in (*answers, "outlook", "trials", "largest", "grid", "theta"):
+    for name in (*answers, "trials", "largest", "grid", "theta", "limits"):
         if (report := found.get(name)) is not None:
             yield f"{bold(report.title)}\n{report.alone()}"
             if name == "answer":
@@ -261,6 +261,8 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
         first = next(iter(by_epsilon.values()))
         title = f"Released counts within ± the margin: {first['runs']} trials each on {first['twin']}"
         yield f"{bold(title)}\n{grid_text({epsilon: report.rows for epsilon, report in by_epsilon.items()})}"
+    if "outlook" in found:
+        yield render_outlook(found["outlook"].alone())
 
 
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
@@ -360,7 +362,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             *_margins(plan, percent),
             "",
             *_facts(summary["facts"]["sentences"]),
-            *_expectations(plan, confidence, summary["outlook"]),
+            *_largest(plan, confidence),
             bold("Cost"),
             _cost(plan, summary["loss"]),
             *(style(f"Warning: {warning}", fg="red") for warning in summary["warnings"]),
@@ -374,6 +376,7 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             "",
             bold("Exact and unprotected"),
             *(f"- {thing}" for thing in summary["exact"]),
+            *_verdict(file, None if summary["outlook"] is None else summary["outlook"]["total"]),
         ]
     )
 
@@ -383,13 +386,30 @@ def _facts(sentences: list[str]) -> list[str]:
     return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 
-def _expectations(plan: Plan, confidence: float, told: dict[str, Any] | None) -> Iterator[str]:
-    """Yield the outlook if the number of records is roughly known, and the cost of the largest size of groups."""
-    from treetop.advice import counts_groups, largest_sizes, outlook
+def render_outlook(report: Report) -> str:
+    """Return a verdict in a few lines, and what limits of records cost."""
+    blocks = ["\n".join([bold(report.title), *report.notes])]
+    blocks += [f"{bold(part.title)}\n{part}" for part in report.parts.values()]
+    return "\n\n".join(blocks)
 
-    reports = [] if told is None else [outlook(plan, told["total"])]
-    reports += [largest_sizes(plan, confidence)] if counts_groups(plan) else []
-    for report in reports:
+
+def _verdict(file: PlanFile, total: float | None) -> Iterator[str]:
+    """Yield the verdict, or how to get one; nothing for a kind of plan that has none."""
+    from treetop.advice import HOW_TO, known_outlook
+    from treetop.errors import translate_arguments
+
+    if (found := known_outlook(file, total)) is not None:
+        yield from ("", render_outlook(found))
+    elif file.plan.mechanism.name == "top-down":
+        yield from ("", translate_arguments(HOW_TO, "--{}".format))
+
+
+def _largest(plan: Plan, confidence: float) -> Iterator[str]:
+    """Yield the cost of the largest size of groups."""
+    from treetop.advice import counts_groups, largest_sizes
+
+    if counts_groups(plan):
+        report = largest_sizes(plan, confidence)
         yield from (bold(report.title), str(report), "")
 
 

@@ -55,6 +55,7 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     TABLE is a CSV or Parquet file, a database URL (with --query) or - for standard input; it may be left out where
     the plan names its source.
     """
+    from treetop.advice import known_outlook
     from treetop.engine.engine import Engine
     from treetop.plan.file import read_plan
     from treetop.publishing.publish import publish
@@ -73,6 +74,9 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
             progress=bar,
             before_measuring=None if chosen["ledger"] is None else check_interrupt,
         )
+        if not quiet and (found := known_outlook(file)) is not None and found["verdict"] != "better than zeros":
+            noise = next(one for one in found["sentences"] if one.startswith("Mostly noise"))
+            click.echo(f"{found.title}:\n{noise}", err=True)
         done = publish(file, table, out, run, before_placing=finish, **options)
     summary = release_summary(file, done, tried=options["twin"] is not None)
     if as_json:
@@ -106,6 +110,8 @@ def render(summary: dict[str, Any]) -> str:
             lines.append(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {summary['ledger']['head']}")
     if (tried := summary.get("coverage")) is not None:
         lines += [tried["sentence"], *tried["notes"]]
+    if (found := summary["outlook"]) is not None:
+        lines += ["", style(found["title"], bold=True), *found["sentences"], ""]
     return "\n".join([*lines, f"Next: {summary['next']}"])
 
 

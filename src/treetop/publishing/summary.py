@@ -50,7 +50,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "graph": None if file.graph is None else file.graph.sentences(),
         "notes": in_words(statements.notes(told)),
         "largest": largest_sizes(told, confidence).to_dict() if counts_groups(told) else None,
-        "outlook": None if (found := known_outlook(told, total)) is None else found.to_dict(),
+        "outlook": None if (found := known_outlook(file, total)) is None else found.to_dict(),
     }
 
 
@@ -58,6 +58,7 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
     """Return the folder of a release and its guarantee, as plain values."""
     release, reservation = done.release, done.reservation
     card, out = in_words(release.card), done.folder
+    outlook = None if file.plan.mechanism.name != "top-down" else known_outlook(file, release.total or None)
     charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
     left = None if release.left is None else {"total": release.unresolved_total, "nodes": len(release.left)}
     return {
@@ -71,6 +72,7 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
         "leaves": release.leaves,
         "total": release.total,
         "unresolved": left,
+        "outlook": None if outlook is None else outlook.to_dict(),
         "ledger": charged
         and {
             **charged,

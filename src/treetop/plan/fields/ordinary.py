@@ -405,6 +405,11 @@ FIELDS = (
           "has a leaf of that code more, whether or not it is needed, under which unknown codes are counted; or a "
           "table `attribute = leaf` of leaves that there are. How many there were is told on the terminal, never in "
           "the release", default="error", at="plan.unknown", digest="unknown", place=-1, always=True, take=_unknown),
+    _data("records", WHOLE, "About how many records there are, as public knowledge, for a verdict before anything is "
+          "spent: which tables will be readable, and which mostly noise", at="file.records", families=(RECORDS,),
+          sketch="10000", since="0.4",
+          question="Optional: about how many records are there? A round number that may be known to everybody, for a "
+          "verdict before anything is spent."),
     _data("period", NAME, "The time that the data are about, for the card", at="said.period"),
     _data("delimiter", DELIMITER, "Of a CSV file; found from its header when left out", place=None),
     _data("encoding", ENCODING, "Of a text file; UTF-8 when left out", place=None),

@@ -84,6 +84,8 @@ class PlanFile:
     """Query, if the source is a database."""
     count: str | None = None
     """Column with the number of records that a row stands for."""
+    records: int | None = None
+    """About how many records there are, as public knowledge."""
     period: str | None = None
     """Period of the data, in words."""
     delimiter: str | None = None
