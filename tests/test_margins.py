@@ -49,7 +49,7 @@ def test_titles_say_what_is_counted() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("all", 'write "each", "none", or a list'),
+        ("all", 'write "each", "pairs", "none", or a list'),
         (["origin.city"], "city"),
         (["home.town"], "there is no attribute 'home'"),
         (["origin"], "several levels"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from treetop.plan.file import PlanFile, draft_plan, read_plan
     from treetop.plan.group_unit import GroupUnit
     from treetop.plan.groups import group_plan
+    from treetop.plan.joint import joint_plan
     from treetop.plan.plan import Plan
     from treetop.privacy import Loss, Split, Unit
     from treetop.privacy.relation import register_relation
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from treetop.publishing.releasing import RunOptions
     from treetop.publishing.summary import plan_summary
     from treetop.release.derived import GroupTables
-    from treetop.release.estimates.joint import joint_fit
     from treetop.release.estimates.table import level_differences
     from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
@@ -83,7 +83,7 @@ _HOME = {
     "first_look": "treetop.advice.first_look",
     "group_plan": "treetop.plan.groups",
     "inspect_table": "treetop.inspection",
-    "joint_fit": "treetop.release.estimates.joint",
+    "joint_plan": "treetop.plan.joint",
     "loss_for": "treetop.advice",
     "level_differences": "treetop.release.estimates.table",
     "make_release": "treetop.publishing.publish",
@@ -140,7 +140,7 @@ __all__ = [
     "first_look",
     "group_plan",
     "inspect_table",
-    "joint_fit",
+    "joint_plan",
     "level_differences",
     "loss_for",
     "make_release",

@@ -14,6 +14,7 @@ from treetop._util.dtypes import Flags, Floats, Ints
 from treetop.domain.marginal import exact_margins, title_of
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
+from treetop.plan.mechanism import TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE
 from treetop.repair import REPAIRS
@@ -264,6 +265,8 @@ class NotKept:
 
 def margins_not_kept(plan: Plan, confidence: float = CONFIDENCE) -> list[NotKept]:
     """Return the margins of a plan that are not kept, with the errors to expect of them; no data is read."""
+    if not TopDown.runs(plan):  # no table has precedence in a joint fit
+        return []
     kept = exact_margins(plan.spine, plan.margin_tables)
     crossing = [index for index, is_kept in enumerate(kept) if not is_kept]
     rows = plan.accuracy(confidence).margins if crossing else ()

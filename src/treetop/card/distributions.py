@@ -8,7 +8,7 @@ from typing import Any
 
 from treetop.card.run_info import RunInfo
 from treetop.card.sentences import Sentence, paragraph, sentence
-from treetop.card.statements import SUMS, Statements, graph_words
+from treetop.card.statements import SUMS, JointStatements, Statements, graph_words
 from treetop.plan.degree_unit import DegreeUnit, ThetaChoice
 from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.group_unit import GroupUnit
@@ -244,13 +244,18 @@ class _Degrees(_Distribution):
         return rules | {"open": {"attribute": "degree", "from": plan.largest}}
 
 
-STATEMENTS: Mapping[str, Statements] = {"records": Statements(), "groups": _GroupSizes(), "degrees": _Degrees()}
-"""What plans state, by the name of their reader."""
+STATEMENTS: Mapping[str, Statements] = {
+    "top-down": Statements(),
+    "joint": JointStatements(),
+    "groups": _GroupSizes(),
+    "degrees": _Degrees(),
+}
+"""What plans state, by the name of their mechanism if they count records, and otherwise of their reader."""
 
 
 def statements_of(plan: Plan) -> Statements:
     """Return what a plan states."""
-    return STATEMENTS[plan.reader.name]
+    return STATEMENTS[plan.mechanism.name if plan.reader.name == "records" else plan.reader.name]
 
 
 def _graph(plan: Plan) -> dict[str, Any]:

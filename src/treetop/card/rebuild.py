@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import MARGIN, Margins, margins_of
@@ -14,7 +14,7 @@ from treetop.plan.degree_unit import DegreeFacts, DegreeUnit, ThetaChoice
 from treetop.plan.degrees import DegreeHistogram, DegreeReader
 from treetop.plan.group_unit import GroupUnit
 from treetop.plan.groups import GroupSizeReader
-from treetop.plan.mechanism import RecordReader
+from treetop.plan.mechanism import JointMechanism, RecordReader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms
 from treetop.plan.resolution import Resolution
@@ -55,8 +55,8 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | Non
         loss=Loss(**amounts, **kept),
         title=described["title"],
         confidence=described.get("confidence", CONFIDENCE),
-        repair=described["repair"],
         unknown=described["unknown"],
+        **({} if "mechanism" in described else {"repair": described["repair"]}),
         **own,
     )
 
@@ -64,15 +64,17 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | Non
 def _of_records(described: Described, spine: Spine, facts: PublicFacts | None) -> dict[str, Any]:
     levels, margins = _shares(described["levels"]), _shares(described.get("margins", []))
     stated = levels | margins
-    uniform = not stated or table_shares("uniform", list(levels), list(margins)) == stated
+    is_joint = described.get("mechanism") == JointMechanism.name
+    usual = stated if is_joint and len(set(stated.values())) == 1 else {}
+    usual = usual or ({} if is_joint else table_shares("uniform", list(levels), list(margins)))
     unit, resolve = Unit(**described["unit"]), described.get("resolve")
     return {
+        **({"mechanism": JointMechanism()} if is_joint else {"order": described["order"]}),
         "reader": RecordReader(),
         "unit": GraphUnit(unit, GraphRules.of(described["graph"])) if "graph" in described else unit,
-        "split": "uniform" if uniform else Split(stated),
-        "order": described["order"],
+        "split": "uniform" if not stated or usual == stated else Split(stated),
         "resolve": "full" if resolve is None else _resolution(resolve),
-        "margins": _margins(spine, [name.removeprefix(MARGIN) for name in margins], facts),
+        "margins": _margins(spine, [name.removeprefix(MARGIN) for name in margins], facts, is_joint),
         "facts": facts or {},
     }
 
@@ -133,9 +135,13 @@ def _level_split(described: Described) -> Any:
     return "uniform" if len(set(shares.values())) <= 1 else Split(shares)
 
 
-def _margins(spine: Spine, names: list[str], facts: PublicFacts | None) -> Margins:
+def _margins(spine: Spine, names: list[str], facts: PublicFacts | None, is_joint: bool) -> Margins:
     """Return what a plan says of its margins, in one word where there is one."""
     if not names:
         return "none"
-    every = [margin.name for margin in margins_of(spine, "each") if facts is None or not facts.decides(margin.depths)]
-    return "each" if every == names else names
+    words: tuple[Literal["each", "pairs"], ...] = ("each", "pairs")
+    for word in words:
+        every = margins_of(spine, word, levels="kept" if is_joint else "left out")
+        if [margin.name for margin in every if facts is None or not facts.decides(margin.depths)] == names:
+            return word
+    return names

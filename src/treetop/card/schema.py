@@ -76,7 +76,7 @@ def _with_registered(laws: tuple[str, ...], repairs: tuple[str, ...], relations:
         noise["law"]["enum"] = list(laws)
         noise |= {LAWS[law].parameter: {"$ref": f"#/$defs/{number}"} for law in laws}
     plan["loss"]["properties"]["noise"]["enum"] = list(laws)
-    plan["repair"]["enum"] = list(repairs)
+    plan["repair"]["enum"] = [*repairs, "joint-fit"]
     for graph in (plan["graph"], rules["properties"]["graph"]):
         graph["properties"]["relation"]["enum"] = list(relations)
     return rules

@@ -14,6 +14,7 @@ from treetop.card.run_info import RunInfo
 from treetop.card.sentences import Sentence, paragraph, sentence
 from treetop.domain.constraints import INVARIANT, TableFact
 from treetop.domain.marginal import exact_margins, title_of
+from treetop.noise import DiscreteGaussian
 from treetop.plan.constraints_kept import compared, kept_exactly
 from treetop.plan.plan import Plan
 from treetop.plan.resolution import Resolution
@@ -175,6 +176,33 @@ class Statements:
         if plan.unknown == "drop":
             rules["dropped"] = True
         return rules
+
+
+class JointStatements(Statements):
+    """What a plan with a joint fit states."""
+
+    def mechanism(self, plan: Plan) -> Sentence:
+        """Say what is measured, and how it becomes a release."""
+        return sentence("mechanism.joint")
+
+    def accuracy(self, plan: Plan) -> dict[str, Sentence]:
+        """Say what margins and, if there are any, intervals are; there is no bound."""
+        stated = {"margin": sentence("margin"), "bound": sentence("bound.joint")}
+        if plan.confidence is None:
+            return stated
+        how = "gaussian" if law_of(plan.loss) is DiscreteGaussian else "other"
+        return stated | {"interval": sentence(f"interval.joint_{how}")}
+
+    def post_processing(self, plan: Plan) -> list[Sentence]:
+        """Say how measurements became counts."""
+        return [sentence("after.fitted"), sentence("after.fitted_whole"), SUMS]
+
+    def _small_counts(self, plan: Plan) -> list[Sentence]:
+        return [sentence("caveat.small.joint")]
+
+    def notes(self, plan: Plan) -> list[Sentence]:
+        """Say what else there is to know before a release."""
+        return [] if plan.confidence is not None else [sentence("note.no_intervals")]
 
 
 def graph_words(plan: Plan, id: str, about: dict[str, Any]) -> dict[str, Any]:

@@ -280,7 +280,8 @@ class _Check:
         if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             if made_from_all(card):
-                yield "the counts, by least squares from the measurements that were kept", self.estimated
+                how = "the joint fit of" if "mechanism" in card["plan"] else "least squares from"
+                yield f"the counts, by {how} the measurements that were kept", self.estimated
         yield "every table has the columns and rows of its kind, and says what other files say", self.tables
         if (promised := promise(card)) is not None:
             yield promised.words, lambda: promised.check(card, self.release)

@@ -40,6 +40,7 @@ from treetop.release.folder import (
     TOP,
     UNRESOLVED,
     in_parts,
+    measures_cells,
     names_table,
     parquet_file,
     part_name,
@@ -49,6 +50,7 @@ from treetop.release.folder import (
     stored_tables,
 )
 from treetop.release.folder import NAMES as NAMED
+from treetop.release.intervals.tables import fitted_leaves
 from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
 
@@ -96,13 +98,11 @@ def needed(card: dict[str, Any]) -> list[str]:
     tables += [MARGINS] if "margins" in card["plan"] else []
     tables += [PUBLIC] if keeps_regions(card["plan"]) else []
     tables += [FACTS] if "facts" in card["plan"] else []
+    if "mechanism" in card["plan"]:  # a joint fit always keeps its measurements
+        return [*tables, MEASUREMENTS]
     if "interval" not in card["accuracy"]:
         return tables
-    return (
-        [*tables, MEASUREMENTS]
-        if "degrees" in card["plan"] or "groups" in card["plan"]
-        else [*tables, EVIDENCE, MEASUREMENTS]
-    )
+    return [*tables, MEASUREMENTS] if measures_cells(card) else [*tables, EVIDENCE, MEASUREMENTS]
 
 
 def unneeded(card: dict[str, Any]) -> list[str]:
@@ -265,7 +265,7 @@ def left_over(released: dict[str, Any]) -> str:
     """Say how far margins that cross others are off what was measured of them, as the card states it."""
     crossing = released.get("margins", [])
     told = (f"{one['name']} {one['mean']:,.3g} on average, {one['largest']:,} at most" for one in crossing)
-    return f"; off what was measured, since they cross others: {', '.join(told)}" if crossing else ""
+    return f"; off what was measured: {', '.join(told)}" if crossing else ""
 
 
 BOUNDED = (UNRESOLVED, MARGINS)
@@ -278,7 +278,7 @@ def tables(release: Release, folder: Path) -> dict[str, list[str]]:
     for name, expected in stored_tables(release, release.shards):
         given = "the measurements give" if name in BOUNDED and release.confidence is not None else "this release has"
         found[name] = list(compared(folder, name, expected, given))
-    if MEASUREMENTS in found and release.cells is None:
+    if MEASUREMENTS in found and release.cells is None and release.tables is None:
         found[MEASUREMENTS] += _missing(release)
     return found
 
@@ -349,7 +349,14 @@ def _spelt_out(table: pa.Table) -> pa.Table:
 
 
 def estimated(release: Release) -> Iterator[str]:
-    """Estimate the counts of lower error again from all measurements, which gives the same ones."""
+    """Make the counts again from all measurements, which gives the same ones."""
+    if release.tables is not None:
+        nodes, count = fitted_leaves(release.tables.evidence)
+        plain = replace(release, margins=(), all_measured=None)
+        expected, stated = replace(plain, nodes=nodes, count=count).table(), plain.table()
+        if not stated.equals(expected):
+            yield differing(COUNTS, stated, expected, "the measurements give")
+        return
     if not release.measurements.complete:
         yield f"{MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
         return

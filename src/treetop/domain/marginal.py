@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,12 +23,15 @@ from treetop.domain.spine_level import Level
 from treetop.domain.unit import TOTAL
 from treetop.errors import PlanError, SpineError
 
-Margins: TypeAlias = Literal["each", "none"] | Sequence[str]
-"""Which margins a plan has: those of every attribute alone, none, or a list such as `["place.state * sex"]`."""
+Margins: TypeAlias = Literal["each", "pairs", "none"] | Sequence[str]
+"""Which margins a plan has: those of every attribute alone, these and those of every two attributes, none, or a list
+such as `["place.state * sex"]`."""
 
 DEFAULT_MARGINS: Margins = "each"
 MARGIN = "margin "
 """Prefix of a margin's name in shares and costs: the name alone may be that of a level."""
+MOST_PAIR_CELLS = 20_000
+"""The margins of every two attributes have coarser levels if they would have more cells than this."""
 MOST_CELLS = 1 << 24
 """A margin of several attributes has at most so many cells, all of which are measured."""
 
@@ -79,8 +82,8 @@ def margin_at(spine: Spine, depths: Sequence[int]) -> Margin:
     return Margin(TIMES.join(names), tuple(depths), math.prod(tree.sizes[depth - 1] for _, tree, depth in about))
 
 
-def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
-    """Return the margins that are measured beside a spine; one that is a level of the spine is measured there.
+def margins_of(spine: Spine, given: Margins, *, levels: Literal["left out", "kept"] = "left out") -> tuple[Margin, ...]:
+    """Return the margins that are measured beside a spine; by default one that is a level is measured there instead.
 
     >>> from treetop.domain.hierarchy import Hierarchy
     >>> ends = Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])
@@ -89,13 +92,23 @@ def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
     """
     if given == "none":
         return ()
-    if given == "each":
+    if given in ("each", "pairs"):
         # Every attribute alone, at all its levels that divide something.
-        steps = (part for level in spine.levels for part in level.parts if part.widest > 1)
-        alone = sorted((part.attribute, part.depth + 1) for part in steps)
+        alone = [
+            (attribute, depth + 1)
+            for attribute, tree in enumerate(spine.trees)
+            for depth, size in enumerate(tree.sizes)
+            if size > (tree.sizes[depth - 1] if depth else 1)
+        ]
         marginals = [margin_at(spine, depths_alone(len(spine.trees), *own)) for own in alone]
+        if given == "pairs":
+            divided = dict.fromkeys(attribute for attribute, _ in alone)
+            pairs = (_finest_pair(spine, *pair) for pair in combinations(divided, 2))
+            marginals += [margin_at(spine, depths) for depths in pairs if depths is not None]
     elif isinstance(given, str) or not isinstance(given, Iterable):
-        raise SpineError(f'margins is {given!r}: write "each", "none", or a list such as ["place.state * sex"]')
+        raise SpineError(
+            f'margins is {given!r}: write "each", "pairs", "none", or a list such as ["place.state * sex"]'
+        )
     else:
         marginals = [_named(spine, name) for name in given]
         seen: set[tuple[int, ...]] = set()
@@ -103,8 +116,22 @@ def margins_of(spine: Spine, given: Margins) -> tuple[Margin, ...]:
             if margin.depths in seen:
                 raise SpineError(f"margins: {margin.name!r} stands there twice: measure each table once")
             seen.add(margin.depths)
-    levels = {spine.depths(level.index) for level in spine.levels}
-    return tuple(margin for margin in marginals if margin.depths not in levels)
+    measured = {spine.depths(level.index) for level in spine.levels} if levels == "left out" else set()
+    return tuple(margin for margin in marginals if margin.depths not in measured)
+
+
+def _finest_pair(spine: Spine, one: int, other: int) -> tuple[int, ...] | None:
+    """Return the finest table of two attributes with few cells: of two levels, the one with more nodes gives way."""
+    depths = {attribute: len(spine.trees[attribute].levels) for attribute in (one, other)}
+
+    def nodes(attribute: int) -> int:
+        return spine.trees[attribute].sizes[depths[attribute] - 1]
+
+    while nodes(one) * nodes(other) > MOST_PAIR_CELLS:
+        depths[max(one, other, key=nodes)] -= 1
+        if not all(depths.values()):
+            return None
+    return tuple(depths.get(attribute, 0) for attribute in range(len(spine.trees)))
 
 
 def depths_alone(attributes: int, attribute: int, depth: int) -> tuple[int, ...]:

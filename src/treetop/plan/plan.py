@@ -16,13 +16,13 @@ from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, margins_of, refuse_crossing, title_of
+from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, title_of
 from treetop.domain.spine import Spine
 from treetop.domain.unit import GuaranteeCondition, Unknown
 from treetop.errors import FactError, PlanError
 from treetop.plan.constraints_kept import FactCheck, known_levels
 from treetop.plan.fields import decided
-from treetop.plan.mechanism import Mechanism, Reader, RecordReader, TopDown
+from treetop.plan.mechanism import JointMechanism, Mechanism, Reader, RecordReader, TopDown
 from treetop.plan.resolution import PREFERENCES, Prefer, Resolution, preference_of
 from treetop.plan.workload import (
     CONFIDENCE,
@@ -68,8 +68,8 @@ class Plan:
     """One word that decides repair and order: "fewer-invented" (the default), "fewer-lost" or "lower-error". Read it
     back from `preference`."""
     margins: Margins = DEFAULT_MARGINS
-    """Tables that are measured and kept beside the spine: those of every attribute alone ("each"), none, or a list such
-    as `["origin.district", "place.state * sex"]`."""
+    """Tables that are measured and kept beside the spine: those of every attribute alone ("each"), of every attribute
+    and every two ("pairs"), none, or a list such as `["origin.district", "place.state * sex"]`."""
     facts: Mapping[str, Any] | PublicFacts = field(default_factory=lambda: FrozenMap({}))
     """Public facts by table (named like margins): a `Fact`, or exact counts by themselves. `public_facts` holds the
     parsed facts."""
@@ -120,10 +120,9 @@ class Plan:
             object.__setattr__(self, "margins", tuple(margin.name for margin in self.margin_tables))
         if not self.margin_tables:
             object.__setattr__(self, "margins", "none")
-        self._check_sums()
         self._check_caps()
         object.__setattr__(self, "unit", self.unit.at_leaves(self.spine.levels[-1].name))
-        refuse_crossing(self.spine, self.margin_tables)
+        self.mechanism.check(self)
         FactCheck(self.spine, self.public_facts, self.margin_tables)(
             self.unit, REPAIRS[self.repair], self.unknown == "drop"
         )
@@ -149,17 +148,6 @@ class Plan:
     def preference(self) -> Prefer | None:
         """The preference that repair and order imply; None if there is no word for it."""
         return preference_of(self.repair, self.order)
-
-    def _check_sums(self) -> None:
-        """Refuse tables and facts of skipped levels, which are known as sums only."""
-        if not (past := self.spine.goes_past):
-            return
-        what = "margins" if self.margin_tables else "facts" if self.public_facts else None
-        if what is not None:
-            raise PlanError(
-                f"the spine goes past {', '.join(past)}, which are then sums of its leaves, and the plan has {what}: "
-                f"{'set margins to none' if what == 'margins' else 'leave the facts out'}, or refine level by level"
-            )
 
     def _check_caps(self) -> None:
         names = [level.name for level in self.spine.levels] + [margin.part for margin in self.margin_tables]
@@ -241,8 +229,7 @@ class Plan:
     @cached_property
     def margin_tables(self) -> tuple[Margin, ...]:
         """The margins: tables beside the spine. A margin that follows from facts is not measured."""
-        margins = margins_of(self.spine, self.margins)
-        return tuple(margin for margin in margins if not self.public_facts.decides(margin.depths))
+        return self.mechanism.margin_tables(self)
 
     @property
     def public_facts(self) -> PublicFacts:
@@ -280,7 +267,7 @@ class Plan:
             **told,
             **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
-        return described | self.reader.describe(self)
+        return described | self.mechanism.decisions() | self.reader.describe(self)
 
     @property
     def graph(self) -> GraphFacts | None:
@@ -327,7 +314,8 @@ class Plan:
         title, share = title_of(self.spine, depths), float(part.share)
         bound = self.mechanism.bound(self, part.index, risk)
         own = (part.deviation, part.margin(risk, self.terms), bound, title, part.is_exact)
-        return LevelAccuracy(part.index, part.name, part.nodes, share, *own)
+        fitted = part.index > 0 and part.index < size and JointMechanism.runs(self)
+        return LevelAccuracy(part.index, part.name, part.nodes, share, *own, fitted=fitted)
 
     def sentence(self) -> str:
         """Describe the unit and the guarantee in plain English."""
@@ -336,7 +324,7 @@ class Plan:
     def refuse_unless_top_down(self) -> None:
         """Refuse plans that are not measured from the top down, for features that need this."""
         if not TopDown.runs(self):
-            raise PlanError(self.reader.not_top_down)
+            raise PlanError(self.mechanism.not_top_down or self.reader.not_top_down)
 
     def as_released(self, spine: Spine) -> Plan:
         """Return the plan as settled by a release with this spine, for plans that a run completes."""

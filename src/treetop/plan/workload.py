@@ -172,14 +172,36 @@ def plan_tables(
     nodes += [(level.name, level.nodes, level.divides and level.index not in known) for level in spine.levels]
     measured = [name for name, _, is_measured in nodes if is_measured]
     share = table_shares(split, measured, [margin.part for margin in margins])
-    divided = _spent_by(unit, loss, share)
     widest = [1, *(level.widest for level in spine.levels), *(margin.nodes for margin in margins)]
     nodes += [(margin.part, margin.nodes, True) for margin in margins]
+    exact = {0} if public_total else set()
+    exact |= {level.index for level in spine.levels if level.index in known and level.divides}
+    return _measured(unit, loss, [(name, size) for name, size, _ in nodes], share, exact, widest)
+
+
+def joint_tables(
+    spine: Spine, unit: Unit, loss: Loss, split: Literal["uniform"] | Mapping[str, Number] | Split,
+    margins: Sequence[Margin], *, dropped: bool,
+) -> tuple[Fraction, Workload]:  # fmt: skip
+    """Return the same of a joint fit, which measures no level below the total unless it is listed with the margins."""
+    public_total = unit.total_is_exact(dropped)
+    nodes = [(TOTAL, 1), *((level.name, level.nodes) for level in spine.levels)]
+    nodes += [(margin.part, margin.nodes) for margin in margins]
+    measured = [*([] if public_total else [TOTAL]), *(margin.part for margin in margins)]
+    share = dict(zip(measured, shares(split, measured), strict=True))
+    return _measured(unit, loss, nodes, share, {0} if public_total else set(), [size for _, size in nodes])
+
+
+def _measured(
+    unit: Unit, loss: Loss, nodes: Sequence[tuple[str, int]], share: Mapping[str, Fraction], exact: Container[int],
+    widest: Sequence[int],
+) -> tuple[Fraction, Workload]:  # fmt: skip
+    """Return the budget, and tables by name and size, of which those with a share are measured."""
+    divided = _spent_by(unit, loss, share)
     parts = []
-    for index, (name, size, _) in enumerate(nodes):
+    for index, (name, size) in enumerate(nodes):
         if name not in share:
-            is_exact = public_total if index == 0 else index in known and spine.levels[index - 1].divides
-            parts.append(Part(index, name, size, Fraction(0), Exact() if is_exact else PassThrough()))
+            parts.append(Part(index, name, size, Fraction(0), Exact() if index in exact else PassThrough()))
             continue
         law = level_noise(unit, divided, name, share[name])
         _refuse_overflow(name, law, widest[index])
@@ -307,6 +329,8 @@ class LevelAccuracy:
     """Title of the counts, in words."""
     exact: bool = False
     """Whether its counts are released without noise: all neighbours have the same, or facts fix them."""
+    fitted: bool = False
+    """Whether it is not measured, and fitted to the margins."""
 
 
 @dataclass(frozen=True)
@@ -364,6 +388,7 @@ def _cells(row: LevelAccuracy) -> tuple[str, ...]:
     bound = "-" if row.bound is None else f"{row.bound:,}"
     if row.share == 0:
         above = ("exact", "0") if row.exact else ("as above", "-") if row.level else ("as below", "-")
+        above = ("fitted", "-") if row.fitted else above
         return (*start, "-", *above, bound)
     return (*start, f"{row.share:.1%}", f"{row.noise:,.4g}", f"{row.margin:,}", bound)
 

@@ -80,7 +80,8 @@ def ask(
     this table in the ledger, so that a region is the sum of its towns.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    file.plan.refuse_unless_top_down()  # a question counts records, and other plans bound something else
+    if (reader := file.plan.reader).name != "records":  # a question counts records, and this bounds something else
+        raise PlanError(reader.not_top_down)
     location = table or file.source
     if location is None:
         raise PlanError("name the private TABLE, or give the plan a [data] source")

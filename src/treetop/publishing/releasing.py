@@ -41,17 +41,18 @@ from treetop.measure.readers import (
 from treetop.measure.vectors import measured_degrees, measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Charge, Gate, bind
+from treetop.noise.sampler import sampler
 from treetop.plan.degree_unit import DegreeUnit
 from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.groups import GroupSizeReader, inner
-from treetop.plan.mechanism import TopDown
+from treetop.plan.mechanism import JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms, region_tree
 from treetop.plan.workload import noise_of
 from treetop.release.intervals.cells import Cells, measurements_of
 from treetop.release.measurements import Measurements
 from treetop.release.release import Release
-from treetop.release.run import run_plan
+from treetop.release.run import run_joint, run_plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +126,21 @@ def measure_release(plan: Plan, table: Table, run: Run) -> Release:
 
 
 def _top_down(plan: Plan, table: Table, run: Run) -> Release:
+    descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
+    return _counted(plan, table, run, run_plan)
+
+
+def _joint(plan: Plan, table: Table, run: Run) -> Release:
+    for _, law in plan.workload.measured:
+        sampler(law)
+    return _counted(plan, table, run, run_joint)
+
+
+def _counted(plan: Plan, table: Table, run: Run, measure: Callable[..., Release]) -> Release:
+    """Count records by leaf, and measure them."""
     gate = Gate(run.options.testing_key)
     check_table(plan, table)
     card = run.card(plan, gate, rules_of(table))
-    descent_of(plan)  # now, before data is read: a noise that cannot be drawn is refused here
     decided = bytes.fromhex(plan.digest)
     cap = None if plan.unit.id is None else ContributionCap.of(plan.unit, gate.choice("bound", decided))
     encoder = Encoder(plan.spine, run.facts.columns, run.facts.count, plan.unknown, cap)
@@ -141,7 +153,7 @@ def _top_down(plan: Plan, table: Table, run: Run) -> Release:
         refuse_contradiction(plan.public_facts, counts)
         data = counts.digest_under(gate.choice("counts", decided))
         with measuring(plan.workload, gate, run.charge, "run", decided, data) as door:
-            return run_plan(
+            return measure(
                 plan,
                 counts,
                 door.key,
@@ -261,6 +273,7 @@ def _cells(plan: Plan, cells: Mapping[int, Cells], run: Run) -> Measurements | N
 
 MECHANISMS: Mapping[str, Callable[[Plan, Any, Run], Release]] = {
     TopDown.name: _top_down,
+    JointMechanism.name: _joint,
     RegionHistograms.name: _region_histograms,
     DegreeHistogram.name: _degree_histogram,
 }

@@ -21,6 +21,7 @@ from treetop.noise import Law
 from treetop.plan.constraints_kept import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
+from treetop.release.intervals.tables import TableEvidence
 from treetop.release.tree import ReleasedTree
 
 
@@ -37,6 +38,8 @@ class MarginTable:
     """Whether the leaves add up to the counts exactly; margins that cross agree as nearly as they can."""
     known: tuple[Ints, Ints] | None = field(default=None, repr=False)
     """Lower and upper bounds of each cell by public facts."""
+    evidence: TableEvidence | None = field(default=None, repr=False)
+    """All tables that were measured together, if intervals come from all of them."""
 
     @property
     def left_over(self) -> Ints:
@@ -48,7 +51,12 @@ class MarginTable:
         return self if self.exact else replace(self, count=self.sums(tree))
 
     def intervals(self, confidence: float) -> tuple[Ints, Ints]:
-        """Return the bounds of every true count: its own measurement, give or take an exact quantile of the noise."""
+        """Return the bounds of every true count: its own measurement, give or take an exact quantile of the noise.
+
+        If several tables were measured together, all of them decide.
+        """
+        if self.evidence is not None:
+            return self.evidence.bounds(self.margin.depths, np.arange(self.margin.nodes), risk_of(confidence))
         within = self.law.margin(risk_of(confidence))
         upper = np.maximum(self.measured + within, 0)
         lower = np.clip(self.measured - within, 0, upper)
@@ -93,6 +101,13 @@ def tables_of(
     return tuple(found)
 
 
+def jointly_measured(evidence: TableEvidence, tree: ReleasedTree) -> tuple[MarginTable, ...]:
+    """Return the margins of a joint fit, each with the sums of the leaves."""
+    about = zip(evidence.margins, evidence.laws, evidence.measured, strict=True)
+    margins = (MarginTable(margin, law, value, value, False, None, evidence) for margin, law, value in about)
+    return tuple(margin.under(tree) for margin in margins)
+
+
 def bounds_of(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Ints, Ints] | None:
     """Return the bounds of a margin's cells by public facts; None if there are none."""
     return (
@@ -109,11 +124,10 @@ def agreed_margins(spine: Spine, margins: Sequence[Margin], facts: PublicFacts |
 
 def find(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int]) -> MarginTable | None:
     """Return the margin of a table given by its depths; None if there is none. Only children change nothing."""
-    parts = (part for level in spine.levels for part in level.parts)
-    dividing = {(part.attribute, part.depth + 1) for part in parts if part.widest > 1}
 
     def needed(attribute: int, depth: int) -> int:
-        return max((one for one in range(1, depth + 1) if (attribute, one) in dividing), default=0)
+        sizes = (1, *spine.trees[attribute].sizes)
+        return max((one for one in range(1, depth + 1) if sizes[one] > sizes[one - 1]), default=0)
 
     wanted = tuple(needed(attribute, depth) for attribute, depth in enumerate(depths))
     return next((table for table in tables if table.margin.depths == wanted), None)

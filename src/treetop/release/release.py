@@ -26,6 +26,7 @@ from treetop.release.estimates.table import estimates_table, margin_estimates_ta
 from treetop.release.folder import NODES, PLACES, check_place, drafted, load, read_table, save, unresolved_table
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
+from treetop.release.intervals.tables import MeasuredTables
 from treetop.release.margins import MarginTable
 from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import Measurements
@@ -108,7 +109,15 @@ class Release(Queries):
     @property
     def in_memory(self) -> Shards:
         """All leaves as one shard."""
-        return Shards.in_memory(self.tree, self.cells or (None if self.evidence is None else self.measured))
+        apart = self.cells or self.tables
+        return Shards.in_memory(self.tree, apart or (None if self.evidence is None else self.measured))
+
+    @cached_property
+    def tables(self) -> MeasuredTables | None:
+        """The measured tables of a joint fit; None for other releases."""
+        if not self.margins or self.margins[0].evidence is None or self.all_measured is None:
+            return None
+        return MeasuredTables(self.tree, self.margins[0].evidence, self.all_measured)
 
     @cached_property
     def tree(self) -> ReleasedTree:

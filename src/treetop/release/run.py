@@ -1,4 +1,4 @@
-"""One run of a plan on private counts: the descent measures them, and all later steps are post-processing."""
+"""One run of a plan on private counts: they are measured, and all later steps are post-processing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,43 @@ from treetop._util.system import Progress
 from treetop.counts.counts import Counts
 from treetop.engine.executor import Executor, Threads
 from treetop.measure.descent import descent_of, run_descent
+from treetop.measure.joint import measure_tables
+from treetop.measure.measure import measure_total
 from treetop.noise import Key
 from treetop.plan.plan import Plan
+from treetop.plan.workload import noise_of
 from treetop.release.estimates.reestimate import with_lower_error
-from treetop.release.margins import tables_of
-from treetop.release.measurements import FEW_NODES
+from treetop.release.intervals.tables import TableEvidence, fitted_leaves
+from treetop.release.margins import jointly_measured, tables_of
+from treetop.release.measurements import FEW_NODES, Measurements
 from treetop.release.release import Release
 from treetop.repair import REPAIRS
+
+
+def run_joint(
+    plan: Plan,
+    counts: Counts,
+    key: Key,
+    card: dict[str, Any],
+    *,
+    progress: Progress | None = None,
+    **_: object,
+) -> Release:
+    """Measure the plan's tables, and return the counts fitted to them with all measurements."""
+    laws = [noise_of(level.how) for level in plan.levels]
+    total = measure_total(counts, plan.levels[0].how, key.derive("total"))
+    measured = measure_tables(plan, counts, key.derive("margins"))
+    if progress is not None:
+        progress("fitting", 0.0)
+    evidence = TableEvidence(
+        plan.spine, plan.margin_tables, [part.law for part in plan.margin_parts], measured, total, laws[0]
+    )
+    nodes, count = fitted_leaves(evidence)
+    kept = Measurements(plan.spine, None if laws[0] is None else total, tuple(laws), (None,))
+    release = Release(plan.spine, nodes, count, card, all_measured=kept)
+    if progress is not None:
+        progress("fitting", 1.0)
+    return replace(release, margins=jointly_measured(evidence, release.tree))
 
 
 def run_plan(

@@ -29,6 +29,7 @@ from treetop.release.intervals.boxes import Boxes, Range, condition_depths
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.intervals.sums import box_intervals
+from treetop.release.intervals.tables import MeasuredTables
 from treetop.release.measured import KeptMeasurements
 from treetop.release.measurements import FEW_NODES, Measurements
 from treetop.release.tree import LevelNodes, ReleasedTree, ancestors, begin_levels, codes_at, meeting, spans_at
@@ -51,6 +52,10 @@ _MANY = 1 << 21
 NO_MEASUREMENTS = (
     "this release has no intervals and no measurements: its plan has intervals off, or it is not from the top down"
 )
+
+
+AnyMeasurements: TypeAlias = KeptMeasurements | MeasuredCells | MeasuredTables
+"""Kept measurements: from the top down, of all cells along an axis, or of several tables together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +115,7 @@ class Shard:
     tree: ReleasedTree
     rows: slice
     """Its nodes of the last level of the top."""
-    measured: KeptMeasurements | MeasuredCells | None
+    measured: AnyMeasurements | None
 
     @property
     def evidence(self) -> Evidence:
@@ -141,11 +146,11 @@ class Shards:
     top: Top
     starts: Ints = field(repr=False)
     """The first node of each shard in the last level of the top; one longer than there are shards."""
-    known: KeptMeasurements | MeasuredCells | None = field(repr=False)
+    known: AnyMeasurements | None = field(repr=False)
     """Measurements down to the level below the top; for that level, only those beside released nodes."""
 
     @staticmethod
-    def in_memory(tree: ReleasedTree, known: KeptMeasurements | MeasuredCells | None) -> Shards:
+    def in_memory(tree: ReleasedTree, known: AnyMeasurements | None) -> Shards:
         """Return all leaves as one shard."""
         return Shards(Top(tree.spine, len(tree.spine.levels), tree), np.array([0, len(tree.count)]), known)
 
@@ -240,7 +245,7 @@ class Shards:
         return found
 
     @property
-    def measured(self) -> KeptMeasurements | MeasuredCells:
+    def measured(self) -> AnyMeasurements:
         """The measurements of the top; refused if none were kept."""
         if self.known is None:
             raise ReleaseError(NO_MEASUREMENTS)
@@ -266,9 +271,9 @@ class Shards:
 
     def intervals_of(self, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
         """Return the lower and upper bounds of the true counts of boxes; only shards that a box meets are read."""
-        if isinstance(self.measured, MeasuredCells):
-            return self.measured.of_boxes(boxes, confidence)
-        return box_intervals(self.measured, boxes, confidence, self)
+        if isinstance(self.measured, KeptMeasurements):
+            return box_intervals(self.measured, boxes, confidence, self)
+        return self.measured.of_boxes(boxes, confidence)
 
     def within(self, ranges: Ranges) -> ReleasedTree:
         """Return the leaves within ranges, and the remainders of nodes that lie within them.

@@ -47,6 +47,7 @@ from treetop.plan.fields.field import (
     either,
     table,
 )
+from treetop.plan.mechanism import JointMechanism
 from treetop.plan.resolution import PREFERENCES, Resolution
 from treetop.plan.splits import SPLITS
 from treetop.plan.workload import CONFIDENCE, as_confidence
@@ -63,8 +64,11 @@ ORDERS: Mapping[str, Callable[..., Spine]] = {
     "origin-first": Spine.origin_first,
     "merged": Spine.merged,
     "bottom-up": lambda **trees: Spine.bottom_up(trees),
+    "joint": lambda **trees: Spine.bottom_up(trees),
 }
-"""Named orders of a spine; all but the last need attributes called origin and destination."""
+"""Named orders of a spine; all but the last two need attributes called origin and destination."""
+ANY_ATTRIBUTES = ("bottom-up", JointMechanism.name)
+"""Orders for attributes of any name."""
 TOP_DOWN = REPAIRS.named(lambda repair: not repair.again)
 """Repairs that keep the counts of the descent."""
 ELSEWHERE = "elsewhere"
@@ -130,9 +134,16 @@ def _accounting(ran: Ran) -> Accounting | None:
 
 def _margins(section: Section, key: str) -> str | None:
     name: str | None = TEXT.read(section, key)
-    if name is not None and name not in ("each", "none"):
-        section.refuse(key, '"each", "none" or a list of tables, such as ["origin.district", "place.state * sex"]')
+    if name is not None and name not in ("each", "pairs", "none"):
+        section.refuse(
+            key, '"each", "pairs", "none" or a list of tables, such as ["origin.district", "place.state * sex"]'
+        )
     return name
+
+
+def _stated_order(ran: Ran) -> Any:
+    """Return the order of refinement, or the word for a plan that has none."""
+    return JointMechanism.name if JointMechanism.runs(ran.plan) else list(ran.plan.spine.splits)
 
 
 def _stated_margins(ran: Ran) -> Any:
@@ -184,8 +195,8 @@ def _unknown(ran: Ran) -> Any:
 
 
 def _top_down(ran: Ran, value: str) -> str | None:
-    """Return the value, if the repair works from the top down."""
-    return None if REPAIRS[ran.plan.repair].again else value
+    """Return the value, if the plan is repaired from the top down."""
+    return None if JointMechanism.runs(ran.plan) or REPAIRS[ran.plan.repair].again else value
 
 
 def _cuts_lists(read: Values) -> bool:
@@ -296,17 +307,19 @@ FIELDS = (
 
     _declare("spine", "", "", "order", either(list, TEXTS, Kind(_order, {"enum": list(ORDERS)})),
              '`"destination-first"`, `"origin-first"`, `"merged"` (both ends at once), `"bottom-up"` (leaves alone are '
-             'measured, for any attributes), or a list of `"attribute.level"`, in which '
+             'measured, for any attributes), `"joint"` (no order: the margins are measured, and one table is fitted to '
+             'all of them; the default with three or more attributes), or a list of `"attribute.level"`, in which '
              '`"origin.region * destination.region"` refines several at once, and `"place.state > place.town"` goes '
-             "past a level; asked with two or more attributes",
+             "past a level; asked with two attributes",
              question='In which order are the attributes refined? "destination-first", "origin-first" or "merged" for '
              'two ends, or a list such as ["place.state", "sex", "place.county"].',
-             asked=lambda read: len(read["attributes"]) > 1, take=lambda ran: list(ran.plan.spine.splits)),
-    _declare("spine", "", "", "margins", either(list, TEXTS, Kind(_margins, {"enum": ["each", "none"]})),
-             'Tables that are measured and kept beside the spine: `"each"`, of every attribute alone at all its '
-             'levels; `"none"`; or a list such as `["origin.district", "place.state * sex"]`. A table that crosses one '
-             "before it is measured and not kept; `treetop plan` says which. Their shares are stated "
-             "in `[loss] split` as `margins`, all together, or one by one as `\"margin origin.district\"`",
+             asked=lambda read: len(read["attributes"]) == 2, take=_stated_order),
+    _declare("spine", "", "", "margins", either(list, TEXTS, Kind(_margins, {"enum": ["each", "pairs", "none"]})),
+             'Tables that are measured beside the spine: `"each"`, of every attribute alone at all its levels; '
+             '`"pairs"`, these and those of every two attributes (the default of a joint fit); `"none"`; or a list '
+             'such as `["origin.district", "place.state * sex"]`. From the top down, a table that crosses one before '
+             "it is measured and not kept; `treetop plan` says which. Their shares are stated in `[loss] split` as "
+             "`margins`, all together (not of a joint fit), or one by one as `\"margin origin.district\"`",
              default=DEFAULT_MARGINS, at="plan.margins", take=_stated_margins, since="0.4"),
 
     _unit("entity", NOUN, "What is protected, a noun", families=FAMILIES, asked=always, sketch='"trip"', always=True,

@@ -26,12 +26,13 @@ from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
 from treetop.plan.degrees import DEGREE, NEIGHBOURS, degree_plan, regional_degree_plan
 from treetop.plan.fields.field import NAME, Section
-from treetop.plan.fields.ordinary import ELSEWHERE, FACT, ORDERS
+from treetop.plan.fields.ordinary import ANY_ATTRIBUTES, ELSEWHERE, FACT, ORDERS
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_data
 from treetop.plan.file.stated import PlanFile, Stated, read_stated
 from treetop.plan.group_unit import GroupUnit
 from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
+from treetop.plan.mechanism import JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
@@ -264,8 +265,8 @@ def _refuse_beside_degrees(stated: Stated) -> None:
 
 
 _ENDS = ("origin", "destination")
-BOTTOM_UP = "bottom-up"
-"""The order that measures leaves only; it has no margins unless they are requested."""
+_USUAL_MARGINS = {"bottom-up": "none", JointMechanism.name: "pairs"}
+"""Margins of some orders, if a plan states none."""
 _LARGEST = 1 << 24
 """Largest size of a plan file, in bytes."""
 
@@ -315,7 +316,10 @@ def _read_spine(stated: Stated) -> PlanFile:
     if elsewhere:
         trees = _with_elsewhere(section["data"], trees, bool(values["graph"]))
         unknown = data["unknown"] = dict.fromkeys(trees, ELSEWHERE)
-    spine = _make_spine(section["spine"], values["spine"]["order"], trees)
+    order = values["spine"]["order"]
+    if order is None and len(trees) > 2:
+        order = JointMechanism.name
+    spine = _make_spine(section["spine"], order, trees)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         stated.check_digest(name, tree)
     if not elsewhere:
@@ -330,15 +334,17 @@ def _read_spine(stated: Stated) -> PlanFile:
     if graph is not None:
         protected, described = graph.unit(protected), {"description": graph.described(described["description"])}
     loss = stated.loss()
-    if values["spine"]["order"] == BOTTOM_UP and not section["spine"].has("margins"):
-        values["spine"]["margins"] = "none"
+    if not section["spine"].has("margins") and (usual := _USUAL_MARGINS.get(str(order))) is not None:
+        values["spine"]["margins"] = usual
     facts = stated_facts(stated, spine)
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
             split = _named_split(split, spine, facts, protected, loss, unknown)
         with located(stated.path):
-            plan = Plan(spine, protected, loss, split, facts=facts, **fields.arguments(values, "plan"))
+            mechanism = JointMechanism() if order == JointMechanism.name else TopDown()
+            given = fields.arguments(values, "plan")
+            plan = Plan(spine, protected, loss, split, facts=facts, mechanism=mechanism, **given)
     return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, **described)
 
 
@@ -353,7 +359,7 @@ def _named_split(
 
 
 def _check_order(section: Section, order: Any, attributes: Mapping[str, object]) -> None:
-    if isinstance(order, str) and order != BOTTOM_UP and not set(_ENDS) <= set(attributes):
+    if isinstance(order, str) and order not in ANY_ATTRIBUTES and not set(_ENDS) <= set(attributes):
         raise section.problem(
             f"order is {order!r}, which is for two attributes called origin and destination, but they are "
             f"{', '.join(attributes)}: rename them, or list the levels in order"
@@ -392,7 +398,7 @@ def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) ->
 def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) -> None:
     """Refuse an origin-destination order for more than two attributes, with the list to write instead."""
     others = {name: tree for name, tree in trees.items() if name not in _ENDS}
-    if not others or order == BOTTOM_UP:
+    if not others or order in ANY_ATTRIBUTES:
         return
     ends = ORDERS[order](**{name: tree for name, tree in trees.items() if name in _ENDS})
     listed = [*ends.splits, *(f"{name}.{level}" for name, tree in others.items() for level in tree.levels)]

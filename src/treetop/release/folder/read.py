@@ -123,7 +123,8 @@ def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts 
     stated = [(level["name"], level["noise"] is not None) for level in card["plan"]["levels"]]
 
     def measured(level: Level) -> bool:
-        return level.divides and not (facts is not None and facts.decides(spine.depths(level.index)))
+        fitted = "mechanism" in card["plan"]
+        return level.divides and not fitted and not (facts is not None and facts.decides(spine.depths(level.index)))
 
     expected = [(level.name, measured(level)) for level in spine.levels]
     if [name for name, _ in stated[:1]] != [TOTAL] or stated[1:] != expected:

@@ -27,7 +27,9 @@ from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders
 from treetop.noise import Law
 from treetop.noise.law import described_law
+from treetop.plan.mechanism import JointMechanism
 from treetop.release.intervals.remainders import remainder_intervals
+from treetop.release.intervals.tables import TableEvidence
 from treetop.release.margins import MarginTable, agreed_margins, bounds_of, codes_of
 from treetop.release.measurements import LevelMeasurements, Measurements, align
 from treetop.release.shards import Shards
@@ -295,7 +297,8 @@ def read_margins(path: Path, card: dict[str, Any], spine: Spine, facts: PublicFa
     told = [(part["name"].removeprefix(MARGIN), described_law(part["noise"])) for part in parts]
     if not told:
         return ()
-    margins = margins_of(spine, [name for name, _ in told])
+    is_joint = card["plan"].get("mechanism") == JointMechanism.name
+    margins = margins_of(spine, [name for name, _ in told], levels="kept" if is_joint else "left out")
     table = read_table(path)
     sizes = [margin.nodes for margin in margins]
     if len(margins) != len(told) or table.num_rows != sum(sizes):
@@ -312,7 +315,7 @@ def read_margins(path: Path, card: dict[str, Any], spine: Spine, facts: PublicFa
     if len(count) and count.min() < 0:
         raise ReleaseError(f"{path} has a count below zero")
     bounds = np.cumsum(sizes)[:-1]
-    exact = agreed_margins(spine, margins, facts)
+    exact = [False] * len(margins) if is_joint else agreed_margins(spine, margins, facts)
     every = zip(margins, told, np.split(count, bounds), np.split(measured, bounds), exact, strict=True)
     return tuple(
         MarginTable(margin, law, own, seen, agrees, bounds_of(spine, margin, facts))
@@ -355,9 +358,11 @@ def evidence_table(evidence: Evidence, above: int = -1) -> pa.Table:
 def with_evidence(release: Release, folder: Path) -> Release:
     """Read the kept measurements: those under released nodes, or all if there are more."""
     laws = laws_of(release.card)
-    if ("degrees" in release.card["plan"] or "groups" in release.card["plan"]) and (folder / MEASUREMENTS).is_file():
-        cells = Measurements.from_table(read_table(folder / MEASUREMENTS), release.spine, laws)
-        return replace(release, all_measured=cells)
+    plan = release.card["plan"]
+    if ("mechanism" in plan or measures_cells(release.card)) and (folder / MEASUREMENTS).is_file():
+        found = Measurements.from_table(read_table(folder / MEASUREMENTS), release.spine, laws)
+        release = replace(release, all_measured=found)
+        return _with_tables(release, laws[0]) if "mechanism" in plan else release
     if not (folder / EVIDENCE).is_file():
         return release
     tree, levels = release.tree, release.spine.levels
@@ -374,6 +379,18 @@ def with_evidence(release: Release, folder: Path) -> Release:
         if not (np.array_equal(own, level.measured) and np.array_equal(beside, level.highest)):
             raise ReleaseError(f"{folder}: {EVIDENCE} is not what {MEASUREMENTS} gives for the released nodes")
     return replace(release, evidence=aligned, all_measured=found)
+
+
+def _with_tables(release: Release, law: Law | None) -> Release:
+    """Return a release of a joint fit with its evidence: all margins, and the total."""
+    measured = None if release.all_measured is None else release.all_measured.total
+    if (measured is None) != (law is None):
+        raise ReleaseError(f"{MEASUREMENTS} has a total, or lacks one, against the plan")
+    margins = release.margins
+    total = release.tree.total if measured is None else measured
+    tables, laws, values = zip(*((one.margin, one.law, one.measured) for one in margins), strict=True)
+    evidence = TableEvidence(release.spine, tables, laws, values, total, law)
+    return replace(release, margins=tuple(replace(one, evidence=evidence) for one in margins))
 
 
 def read_evidence(folder: Path, tree: ReleasedTree, level: int, laws: tuple[Law | None, ...]) -> Evidence:
@@ -415,7 +432,12 @@ def split_evidence(table: pa.Table, levels: range, tree: ReleasedTree, name: str
 def made_from_all(card: dict[str, Any]) -> bool:
     """Whether the counts were estimated from all measurements, so that the released nodes need not be the measured."""
     repair = card["plan"].get("repair")
-    return repair in REPAIRS and REPAIRS[repair].again
+    return "mechanism" in card["plan"] or (repair in REPAIRS and REPAIRS[repair].again)
+
+
+def measures_cells(card: Mapping[str, Any]) -> bool:
+    """Whether counts were measured cell by cell along an axis: group sizes, or degrees."""
+    return not card["plan"].keys().isdisjoint(("degrees", "groups"))
 
 
 def laws_of(card: Mapping[str, Any]) -> tuple[Law | None, ...]:
