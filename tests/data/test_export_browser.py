@@ -243,13 +243,13 @@ def test_a_flow_across_the_cut_leaves_on_one_side_and_comes_in_on_the_other(tab:
 
 def test_a_finger_moves_the_map_and_a_drag_chooses_nothing(tab: Tab, pages: Path) -> None:
     tab.open(pages / "map.html", *DESKTOP)
-    x, y = label_at(tab, "North")
+    x, y = label_at(tab, "East")
     tab.mouse("mouseMoved", x, y)
     tab.mouse("mousePressed", x, y, button="left", clickCount=1)
     for step in range(1, 6):
         tab.mouse("mouseMoved", x + 12 * step, y + 10 * step, button="left", buttons=1)
     tab.mouse("mouseReleased", x + 60, y + 50, button="left", clickCount=1)
-    moved = label_at(tab, "North")
+    moved = label_at(tab, "East")
     assert (moved[0] - x, moved[1] - y) == pytest.approx((60, 50), abs=6)
     assert tab.ask("document.getElementById('answer').hidden")
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
 
 from treetop.addons.map.atlas import Atlas, opening
 from treetop.addons.map.boundaries import Boundaries, read_boundaries
+from treetop.addons.map.ground import ground
 from treetop.addons.map.layers import layer, traffic_of, weights_of
 from treetop.addons.pages import language as html
 from treetop.addons.pages.language import ENGLISH, Language, language
-from treetop.addons.pages.statements import counted, exceptions
+from treetop.addons.pages.statements import attribute_label, counted, or_more, plainly
 from treetop.card import in_words
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
-from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.levels import ENDS, Depths, are_dates, trees_of
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
 from treetop.plan.workload import CONFIDENCE
@@ -27,11 +32,17 @@ if TYPE_CHECKING:
 
 # In the order of their dependencies.
 _SCRIPTS = (
-    "words unpack outlines state view groups scene ribbons colours paint picture marks "
+    "words unpack outlines state filters view groups scene ribbons colours paint picture marks "
     "sentences legend panel hits tip choices gestures link print start"
 )
 
-_STATED = ("private", "guarantee", "protects", "data", "time", "id")
+ENTRIES = 80
+"""Most entries of an attribute that a map can be narrowed to one of."""
+ROWS, WORK = 60_000, 30_000_000
+"""Most counts of all filters, and most leaves that are summed for one."""
+NO_FILTER = "the map cannot be narrowed by {names}: too many numbers for one page"
+
+_STATED = ("private", "data", "time", "id")
 
 
 def render(
@@ -49,8 +60,8 @@ def render(
         "credit": credit,
         "home": home,
         "noise": _noise(card, content, own),
-        "exceptions": list(exceptions(card, own)) if card.get("private") and "meaning" in card else [],
-        "counted": counted(card, own)[1] if "unit" in card else [],
+        "plainly": list(plainly(card, own)) if card.get("private") and "meaning" in card else [],
+        "counted": [*counted(card, own)[1], *or_more(card, own)] if "unit" in card else [],
         "kind": content["kind"],
         "content": {**content, "words": own.words["map_script"], "format": own.numbers},
     }
@@ -84,24 +95,82 @@ def make_map(request: Request, home: str | None = None) -> Content:
     missing = tuple(sorted({code for one in layers for code in one.missing}))
     if missing and not given.get("skip_missing"):
         _refuse(missing)
+    own = language(given.get("language") or ENGLISH)
+    filters, left_out = _filters(release, atlas, trees, depths, attributes, own)
     content = {
         "confidence": None if release.confidence is None else 100 * release.confidence,
         "stated": 100 * (release.confidence or CONFIDENCE),
         "whole": _whole(release),
+        "filters": filters,
         "kind": "flows" if len(attributes) == 2 else "counts",
-        "summed": [name for name in release.spine.attributes if name not in attributes],
+        "summed": [
+            attribute_label(name, release.card, own) for name in release.spine.attributes if name not in attributes
+        ],
         "size": [atlas.frame.width, atlas.frame.height],
         "frame": {"west": atlas.frame.west, "north": atlas.frame.north, "scale": atlas.frame.scale},
         "view": opening(atlas.frame, layers[-1].extent, layers[-1].weight),
         "graticule": atlas.frame.graticule(),
+        "ground": [] if boundaries is not None else ground(atlas.frame),
         "arcs": atlas.mesh.packed(),
         "levels": [one.content for one in layers],
     }
     finest = layers[-1]
-    own = language(given.get("language") or ENGLISH)
     text = render(release.card, content, given.get("credit"), own, home)
     page = Page("map.html", text, finest.rows, finest.content["total"] - finest.content["unplaced"])
-    return Content([page], missing)
+    return Content([page], missing, (NO_FILTER.format(names=", ".join(left_out)),) if left_out else ())
+
+
+def _filters(
+    release: Selection,
+    atlas: Atlas,
+    trees: Mapping[str, Hierarchy],
+    depths: Depths,
+    attributes: Sequence[str],
+    own: Language,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the other attributes that the map can be narrowed to an entry of, and the names of those it cannot."""
+    filters: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    steps = _steps(trees, depths, atlas)
+    room = ROWS
+    for at, (name, tree) in enumerate(trees_of(release).items()):
+        if name in attributes or at in release.ranges:
+            continue
+        depth = max((at for at in range(depths[name] + 1) if tree.sizes[at] <= ENTRIES), default=None)
+        rows = 0 if depth is None else _rows(release, tree.sizes[depth], depths, attributes)
+        if depth is None or rows > room or release.leaves * tree.sizes[depth] > WORK:
+            left_out.append(name)
+            continue
+        room -= rows
+        filters.append(
+            {"label": attribute_label(name, release.card, own)}
+            | _filter(release, atlas, steps, attributes, name, depth)
+        )
+    return filters, left_out
+
+
+def _rows(release: Selection, entries: int, depths: Depths, attributes: Sequence[str]) -> int:
+    """Return at most how many counts a filter has."""
+    trees = trees_of(release)
+    cells = prod(int(trees[name].sizes[depths[name]]) for name in attributes)
+    return min(cells * entries, release.leaves)
+
+
+def _filter(
+    release: Selection, atlas: Atlas, steps: Sequence[Depths], attributes: Sequence[str], name: str, depth: int
+) -> dict[str, Any]:
+    tree = trees_of(release)[name]
+    codes, called = tree.codes[depth], tree.names.get(tree.levels[depth])
+    names = codes if called is None else pc.coalesce(called, codes)
+    entries = []
+    for at in np.argsort(tree.listing(depth), kind="stable").tolist():
+        code = codes[at].as_py()
+        part = release.where(**{f"{name}.{tree.levels[depth]}": code})
+        layers = [layer(part, atlas, step, attributes, {name: depth}).content for step in steps]
+        levels = [{key: value for key, value in own.items() if key != "places"} for own in layers]
+        entries.append({"code": code, "name": names[at].as_py(), "whole": _whole(part), "levels": levels})
+    dates = are_dates(tree.levels[depth], codes.to_pylist())
+    return {"of": name, "level": tree.levels[depth], "dates": dates, "entries": entries}
 
 
 def _whole(release: Selection) -> dict[str, int | None]:

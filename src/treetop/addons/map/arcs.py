@@ -235,13 +235,13 @@ def _number(arc: NDArray[np.int64], known: dict[bytes, int], arcs: list[NDArray[
 
 def _simplify(arcs: Sequence[Points], points: int) -> tuple[Points, ...]:
     """Keep the ends of every arc, and the points that matter most for the shape of all of them."""
-    weights = [_weights(arc) for arc in arcs]
+    weights = [bends(arc) for arc in arcs]
     inner = np.concatenate([weight[1:-1] for weight in weights]) if weights else np.zeros(0)
     least = _LEAST if len(inner) <= points else max(_LEAST, float(np.partition(inner, -points)[-points]))
     return tuple(arc[weight >= least] for arc, weight in zip(arcs, weights, strict=True))
 
 
-def _weights(arc: Points) -> NDArray[np.float64]:
+def bends(arc: Points) -> NDArray[np.float64]:
     """Return the distance by which the arc would miss each point without it (Douglas and Peucker 1973)."""
     weight = np.zeros(len(arc))
     weight[[0, -1]] = _KEPT

@@ -70,8 +70,10 @@ class _Gazetteer:
         return _Gazetteer(list(known), rings, numbers)
 
 
-def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> MapLayer:
-    """Return one level: flows between two attributes, or the counts of one."""
+def layer(
+    release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence[str], kept: Depths | None = None
+) -> MapLayer:
+    """Return one level: flows between two attributes, or the counts of one; `kept` has the depths of conditions."""
     spots = {name: atlas.spots(name, depths[name]) for name in attributes}
     gazetteer = _Gazetteer.of(spots)
     table = _counts(release, depths, attributes)
@@ -79,6 +81,7 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
         gazetteer.number[name][pc.index_in(table[name], value_set=pa.array(spots[name].code)).to_numpy()]
         for name in attributes
     ]
+    refined = {**(kept or {}), **{name: depths[name] for name in attributes}}
     count = table["count"].to_numpy()
     placed = np.all([end >= 0 for end in ends], axis=0)
     missing = {
@@ -88,10 +91,8 @@ def layer(release: Selection, atlas: Atlas, depths: Depths, attributes: Sequence
     }
     content: dict[str, Any] = {
         "name": _name(atlas, depths, attributes),
-        "margin": _margin(release, depths, attributes),
-        "exact": carries_no_noise(
-            release, [depths[name] + 1 if name in attributes else 0 for name in release.spine.attributes]
-        ),
+        "margin": _margin(release, refined),
+        "exact": carries_no_noise(release, [refined.get(name, -1) + 1 for name in release.spine.attributes]),
         "named": 100 * release.confidence if release.confidence is not None and release.whole.selective else None,
         "total": int(count.sum()),
         "unplaced": int(count[~placed].sum()),
@@ -255,13 +256,12 @@ def _name(atlas: Atlas, depths: Depths, attributes: Sequence[str]) -> str:
     return names[0] if len(set(names)) == 1 else " → ".join(names)
 
 
-def _margin(release: Selection, depths: Depths, attributes: Sequence[str]) -> int | None:
+def _margin(release: Selection, depths: Depths) -> int | None:
     """Return the noise quantile of the measurements that a layer shows; None if it shows sums of them.
 
     If they decide which nodes are named, and so shown, it is wider for that.
     """
-    names = list(release.spine.attributes)
-    wanted = tuple(depths[name] + 1 if name in attributes else 0 for name in names)
+    wanted = tuple(depths.get(name, -1) + 1 for name in release.spine.attributes)
     levels = release.card.get("levels", [])
     for index in range(1, len(release.spine.levels) + 1):
         if release.spine.depths(index) == wanted and index < len(levels):

@@ -4,7 +4,7 @@ const ink = {};
 
 function readColours() {
   const style = getComputedStyle(sheet);
-  for (const name of ["sheet", "land", "border", "above", "grid", "dot", "edge-of-dot", "flow", "in", "out", "ink", "halo", "soft"]) ink[name] = style.getPropertyValue("--" + name).trim();
+  for (const name of ["sheet", "land", "coast", "border", "above", "grid", "dot", "edge-of-dot", "flow", "in", "out", "ink", "halo", "soft"]) ink[name] = style.getPropertyValue("--" + name).trim();
   for (const name of ["ramp", "net"]) ink[name] = [0, 1, 2, 3, 4].map((i) => style.getPropertyValue(`--${name}-${i}`).trim());
 }
 

@@ -12,6 +12,8 @@ function address() {
   if (state.shade !== SHADES[0][0]) said.set("shade", state.shade);
   if (flows && state.most !== FIRST) said.set("flows", state.most);
   if (state.unsure) said.set("noise", "also");
+  const filter = filterOf();
+  if (filter) said.set("only", `${filter.of}/${filter.entries[state.kept[1]].code}`); else if (firstKept()) said.set("only", "");
   return "#" + said.toString().replaceAll("%2C", ",");
 }
 
@@ -28,6 +30,9 @@ function remember() {
 
 function restore() {
   const said = new URLSearchParams(location.hash.slice(1));
+  const only = said.get("only"), at0 = data.filters.findIndex((filter) => only && only.startsWith(filter.of + "/"));
+  const entry = at0 < 0 ? -1 : data.filters[at0].entries.findIndex((own) => `${data.filters[at0].of}/${own.code}` === only);
+  keep(only === null ? firstKept() : entry < 0 ? null : [at0, entry]);
   const named = (key) => data.levels.findIndex((one) => one.name === said.get(key));
   const at = (said.get("at") || "").split(",").map(Number);
   if (at.length === 3 && at.every(Number.isFinite)) viewFromDegrees(at); else fit(data.view);

@@ -46,15 +46,9 @@ function ribbonText(x0, y0, x1, y1, width) {
 
 const shortened = (name) => name.length > 24 ? name.slice(0, 23).trimEnd() + "…" : name;
 
-/* The buttons lie above the map: where their middle is, and how far around it no name is seen. */
-function controls() {
-  const box = document.querySelector(".zoom").getBoundingClientRect(), own = sheet.getBoundingClientRect();
-  return [(box.left + box.right) / 2 - own.left, (box.top + box.bottom) / 2 - own.top + 4, box.width / 2, box.height / 2 + 8];
-}
-
 /* Names where there is room: the chosen place and its partners first, then by size. A long name is cut, and never a code. */
 function labels() {
-  const { places } = level(), taken = [controls()], found = [], most = labelsFor(wide() * high());
+  const { places } = level(), taken = [], found = [], most = labelsFor(wide() * high());
   const partner = new Set(state.place < 0 ? [] : scene.flows.slice(0, 16).flatMap(({ from, to }) => [from.head, to.head]));
   if (state.flow >= 0 && scene.flows[state.flow]) { const { from, to } = scene.flows[state.flow]; partner.add(from.head).add(to.head); }
   const weight = weights(), rank = ({ head }) => (head === state.place ? 1e18 : head === state.cursor ? 1e17 : partner.has(head) ? 1e16 : 0) + weight[head];

@@ -12,6 +12,8 @@ function* painting(ground, above, view, width, height, pixels) {
     context.setTransform(pixels, 0, 0, pixels, 0, 0);
     context.clearRect(0, 0, width, height);
   }
+  if (data.ground.length) yield* paintLand(ground, view, pixels);
+  ground.setTransform(pixels, 0, 0, pixels, 0, 0);
   if (!data.arcs.length) paintGrid(ground, at, width, height);
   ground.setTransform(pixels * view.k, 0, 0, pixels * view.k, pixels * view.x, pixels * view.y);
   yield* paintGround(ground, view, width, height, colours);
@@ -145,6 +147,25 @@ function* paintGround(context, view, width, height, colours) {
     context.strokeStyle = ink.above;
     context.lineWidth = 0.9 / view.k;
     coarsest.boxes.forEach((box, i) => { if (inSight(box)) context.stroke(outline(coarsest, i)); });
+  }
+}
+
+/* Land and its borders, under places that have no outlines of their own. */
+const land = data.ground.map((text) => {
+  const path = new Path2D(), steps = unpack(text);
+  for (let i = 0, x = 0, y = 0; i < steps.length; i += 2) path.lineTo(x += steps[i], y += steps[i + 1]);
+  path.closePath();
+  return path;
+});
+
+function* paintLand(context, view, pixels) {
+  context.setTransform(pixels * view.k, 0, 0, pixels * view.k, pixels * view.x, pixels * view.y);
+  context.globalAlpha = 1;
+  [context.fillStyle, context.strokeStyle, context.lineWidth] = [ink.land, ink.coast, 0.8 / view.k];
+  for (const [i, path] of land.entries()) {
+    context.fill(path);
+    context.stroke(path);
+    if (i % SHAPES === 0) yield;
   }
 }
 

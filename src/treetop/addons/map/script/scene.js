@@ -7,7 +7,7 @@ function makeScene() {
   const here = level(), { nodes, own } = grouped(here), shown = values();
   for (const node of nodes) node.value = node.members.reduce((sum, i) => sum + shown[i], 0);
   const made = { level: state.shown, nodes, own, flows: [], most: 1, top: 1, widest: 10 };
-  made.most = nodes.reduce((most, node) => Math.max(most, Math.abs(node.value)), 1);
+  made.most = nodes.reduce((most, node) => Math.max(most, Math.abs(node.value)), steadyMost());
   if (flows) made.flows = bundled(here, nodes, own);
   if (made.flows.length) made.top = made.flows[0].count;
   made.widest = widest(made.flows, made.top);

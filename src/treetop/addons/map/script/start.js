@@ -19,6 +19,7 @@ function options(select, pairs) {
 function syncControls() {
   for (const input of $("levels").querySelectorAll("input")) input.checked = +input.value === state.level;
   $("shade").value = state.shade;
+  syncFilter();
   if (flows) { $("most").value = state.most; $("unsure").checked = state.unsure; }
   $("find").value = state.place < 0 ? "" : called(state.place);
 }
@@ -43,6 +44,7 @@ if (flows) {
 }
 $("find").addEventListener("change", (event) => find(event.target.value));
 $("controls").addEventListener("submit", (event) => { event.preventDefault(); find($("find").value); });
+startFilter();
 $("nearer").addEventListener("click", () => zoom(1.5));
 $("farther").addEventListener("click", () => zoom(1 / 1.5));
 $("whole").addEventListener("click", showWhole);

@@ -12,6 +12,7 @@ const state = {
   shade: SHADES[0][0],
   most: FIRST,
   unsure: false,
+  kept: null, /* one entry of another attribute: the number of its filter, and its own */
   place: NOTHING, /* the chosen place, */
   flow: NOTHING, /* or the chosen flow, as a number of the drawn ones, */
   group: null, /* or the places of a chosen dot that stands for several */
