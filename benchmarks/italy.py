@@ -15,7 +15,7 @@ import treetop as tt
 from benchmarks.synthetic import italy_like
 from benchmarks.timing import median_seconds
 from treetop.counts.counts import Counts
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key, NoiseStream
 

@@ -32,7 +32,7 @@ from treetop.card import RunInfo, describe_release
 from treetop.measure.descent import descent_of
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
-from treetop.release.measured import KeptMeasurements
+from treetop.release.measurements import KeptMeasurements
 from treetop.release.release import Release
 from treetop.release.shards import PART, ROW_GROUPS, Leaves, Shards, ShardTree, Top
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop._util.checked import MOST, real_numbers, whole_number
+from treetop._util.numbers import MOST, real_numbers, whole_number
 from treetop.errors import NumberError
 from treetop.repair import euclidean
 

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from treetop.privacy import Loss, Split, Unit
     from treetop.privacy.relation import register_relation
     from treetop.publishing.ask import ask
-    from treetop.publishing.publish import Published, make_release, publish
+    from treetop.publishing.publish import Published, make_release, plan_summary, publish
     from treetop.publishing.releasing import RunOptions
-    from treetop.publishing.summary import plan_summary
     from treetop.release.derived import GroupTables
     from treetop.release.estimates.table import level_differences
     from treetop.release.release import Release, reestimate
@@ -88,7 +87,7 @@ _HOME = {
     "level_differences": "treetop.release.estimates.table",
     "make_release": "treetop.publishing.publish",
     "outlook": "treetop.advice",
-    "plan_summary": "treetop.publishing.summary",
+    "plan_summary": "treetop.publishing.publish",
     "publish": "treetop.publishing.publish",
     "read_plan": "treetop.plan.file",
     "regional_degree_plan": "treetop.plan.degrees",

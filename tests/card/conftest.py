@@ -16,7 +16,7 @@ import pytest
 import treetop as tt
 from treetop import Ledger
 from treetop.card import RunInfo, describe_release
-from treetop.card.composition import reserved_composition
+from treetop.card.meaning import reserved_composition
 from treetop.checking.check import _Check as Check
 from treetop.ledger import unit_text
 from treetop.release.folder import read_domain, read_spine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
+from treetop.card import schema
 from treetop.card.html import render
-from treetop.checking.check import check_card, check_folder
+from treetop.checking import arithmetic
+from treetop.checking.check import _Check, _verdict, check_folder
 from treetop.errors import ReleaseError
 from treetop.release.folder import file_sha256
 
 
 def findings(folder: Path) -> list[str]:
     return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+
+
+def check_card(card: dict[str, Any], folder: Path) -> list[str]:
+    """Return what is wrong with a card by itself; the folder gives the hierarchies that it names."""
+    if misfits := list(schema.findings(card)):
+        return misfits
+    names = ("plan_hash", "amounts", "loss", "conversion", "composition")
+    checks = (_Check(folder, card).content, *(partial(getattr(arithmetic, name), card) for name in names))
+    return [finding for check in checks for finding in _verdict("", check).findings]  # type: ignore[arg-type]
 
 
 def read(folder: Path) -> Any:

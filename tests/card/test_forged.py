@@ -20,8 +20,8 @@ import pytest
 import treetop as tt
 from treetop import Ledger
 from treetop.card import RunInfo, describe_release
-from treetop.card.binding import bind
-from treetop.card.composition import reserved_composition
+from treetop.card.html import bind
+from treetop.card.meaning import reserved_composition
 from treetop.card.rebuild import rebuild_plan
 from treetop.checking.check import check_folder
 from treetop.cli import main

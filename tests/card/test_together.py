@@ -13,7 +13,7 @@ import pytest
 import treetop as tt
 from treetop import Ledger
 from treetop.card import render
-from treetop.card.composition import statement
+from treetop.card.meaning import statement
 
 from .conftest import SPINE, people
 from .test_checking import findings, forge, set_to

@@ -15,9 +15,8 @@ import pytest
 import treetop as tt
 from treetop.card import RunInfo, in_words
 from treetop.card import run_info as facts
-from treetop.card.binding import bind
 from treetop.card.content import draft_card
-from treetop.card.html import render
+from treetop.card.html import bind, render
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError

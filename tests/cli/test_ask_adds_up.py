@@ -17,7 +17,7 @@ from treetop.cli import main
 from treetop.ledger import Ledger
 from treetop.measure import questions
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law, NoiseStream
-from treetop.release.zoom import QuestionEstimate, estimates
+from treetop.publishing.ask import QuestionEstimate, estimates
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Ask = Callable[..., Any]

@@ -108,7 +108,7 @@ def test_under_nohup_a_closed_terminal_does_not_end_a_command(run: Run) -> None:
 
 
 DONE = [
-    "before('treetop.publishing.summary:release_summary', press)",
+    "before('treetop.publishing.publish:release_summary', press)",
     "before('treetop.cli.release:render', press)",
     "atexit.register(press)",
 ]

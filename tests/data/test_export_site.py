@@ -29,7 +29,7 @@ from treetop.addons.pages import language as languages
 from treetop.addons.site import tables as rows
 from treetop.card import in_words
 from treetop.errors import ReleaseError
-from treetop.release.measured import surviving
+from treetop.release.measurements import surviving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ADDONS = Path(languages.__file__).parents[1]

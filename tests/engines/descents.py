@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.measure import blocks
 from treetop.measure import descent as descents
 from treetop.measure.descent import Outcome, descent_of, run_descent

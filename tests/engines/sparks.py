@@ -17,7 +17,7 @@ import pytest
 from tests.engines.descents import KEY, descended
 from tests.engines.worker_tasks import PRIVATE, echo, private_error
 from treetop.addons.clusters.spark import Spark, session
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.noise import Key
 
 T = TypeVar("T")

@@ -27,8 +27,7 @@ from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, r
 from treetop.counts import spill as frozen
 from treetop.counts import spill as staged
 from treetop.engine import staging as stagings
-from treetop.engine.engine import ENGINES, Engine, EngineKind, Machine
-from treetop.engine.executor import AHEAD, Executor, Processes, Serial
+from treetop.engine.engine import AHEAD, ENGINES, Engine, EngineKind, Executor, Machine, Processes, Serial
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
 from treetop.io.table import batches, pieces, rows_at_most

@@ -118,7 +118,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {str(ROOT)!r})
 from tests.engines.deeds import sleeps
-from treetop.engine.executor import Processes
+from treetop.engine.engine import Processes
 from treetop.engine.staging import staging
 with staging(sys.argv[1]) as folder:
     list(Processes(1).map(sleeps, [(folder, Path(sys.argv[2]))]))

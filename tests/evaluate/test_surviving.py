@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
-from treetop.release import measured as module
-from treetop.release.measured import RATE, surviving
+from treetop.release import measurements as module
+from treetop.release.measurements import RATE, surviving
 from treetop.release.run import run_plan
 
 TOWNS = [f"{a}{b:02d}" for a in range(5) for b in range(12)]

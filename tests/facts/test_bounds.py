@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop._util.checked import NO_BOUND
+from treetop._util.numbers import NO_BOUND
 from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.table_cells import CellNumbering

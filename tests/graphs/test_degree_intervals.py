@@ -16,7 +16,7 @@ from treetop import Graph
 from treetop.errors import QueryError
 from treetop.measure import readers
 from treetop.noise.gate import Gate
-from treetop.release.degrees import DegreeTables, draw_degrees
+from treetop.release.derived import DegreeTables, draw_degrees
 from treetop.release.intervals import cells
 
 PEOPLE = pa.table({"id": range(90), "place": ["east", "west", "west"] * 30})

@@ -28,7 +28,7 @@ from treetop.plan.file import describe_plan, read_plan
 from treetop.plan.region_histograms import RegionHistograms
 from treetop.plan.workload import Exact, PassThrough
 from treetop.privacy.relation import GraphRules, GraphUnit, unit_of
-from treetop.release.degrees import DegreeTables
+from treetop.release.derived import DegreeTables
 from treetop.release.intervals import cells
 
 GRAPH = Path(__file__).parents[2] / "examples" / "graph"

@@ -15,8 +15,7 @@ import pytest
 import treetop as tt
 from tests.commands import said
 from treetop.card import in_words
-from treetop.card.binding import bind
-from treetop.card.html import render
+from treetop.card.html import bind, render
 from treetop.errors import PlanError, TreetopError
 from treetop.measure.measure import Measuring
 from treetop.noise import Key

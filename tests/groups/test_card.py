@@ -17,7 +17,7 @@ import treetop as tt
 from treetop import GroupUnit, read_plan
 from treetop.card import RunInfo, describe_release, in_words
 from treetop.card.rebuild import rebuild_plan
-from treetop.checking.check import check_card, check_folder
+from treetop.checking.check import check_folder
 from treetop.plan.group_unit import Event, Form, group_sensitivity
 
 PLACES = tt.Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
@@ -157,11 +157,6 @@ def test_numbers_of_regions_may_be_declared_public_without_a_list(write: Write) 
     )
     assert release.by("place.county", intervals=False)["count"].to_pylist() == [1000, 1000, 1000]
     assert any("declared to be public" in one for one in in_words(release.card["unit"]["conditions"]))
-
-
-def test_a_card_by_itself_is_checked(folder: Path) -> None:
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    assert check_card(card, folder) == []
 
 
 def test_a_testing_key_repeats_the_release_and_is_said_to(write: Write) -> None:

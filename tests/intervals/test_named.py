@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts, Release
 from treetop.card import in_words
-from treetop.card.binding import bind
-from treetop.card.html import render
+from treetop.card.html import bind, render
 from treetop.measure.measure import NOTHING
 from treetop.noise import Key
 from treetop.plan.resolution import number_of_tests

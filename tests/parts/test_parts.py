@@ -19,8 +19,7 @@ from tests.commands import said
 from tests.engines.descents import cut_small
 from treetop._util import system as memory
 from treetop._util.lazy import is_made
-from treetop.card.binding import bind
-from treetop.card.html import render
+from treetop.card.html import bind, render
 from treetop.checking import counting
 from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError, TreetopError

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure.descent import descent_of
 from treetop.noise import DiscreteGaussian, Law
 from treetop.privacy import Neighbours

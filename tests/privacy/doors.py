@@ -13,8 +13,7 @@ import pyarrow as pa
 
 import treetop as tt
 from treetop import Graph, Policies
-from treetop.card.binding import bind
-from treetop.card.html import render
+from treetop.card.html import bind, render
 from treetop.errors import PlanError, TreetopError
 from treetop.measure import questions
 from treetop.measure.vectors import measured_groups

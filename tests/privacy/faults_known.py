@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from treetop import Counts, Unit
-from treetop._util.checked import NO_BOUND
+from treetop._util.numbers import NO_BOUND
 from treetop.domain.constraints import PublicFacts, TableFact
 from treetop.measure.margins import Table
 from treetop.noise import DiscreteGaussian

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.counts.reading import read_counts
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure.descent import descent_of
 from treetop.noise import Key, Keystream
 

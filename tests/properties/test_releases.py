@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop.counts.reading import read_counts
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure import descent as descents
 from treetop.measure.descent import descent_of
 from treetop.measure.level import CHUNK, Frontier

@@ -10,7 +10,7 @@ import treetop as tt
 from treetop.measure.bounded import leaf_nodes
 from treetop.noise import Key
 from treetop.plan.file import read_plan
-from treetop.release.measured import surviving
+from treetop.release.measurements import surviving
 from treetop.release.run import run_plan
 
 from .conftest import HERE

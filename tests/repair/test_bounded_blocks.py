@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from treetop._util.checked import NO_BOUND
+from treetop._util.numbers import NO_BOUND
 from treetop.repair.bounded_blocks import repair_bounded_block
 
 Ints = NDArray[np.int64]

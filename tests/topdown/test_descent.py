@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure import descent as descents
 from treetop.measure import task as tasks
 from treetop.measure.descent import Descent, descent_of, run_descent

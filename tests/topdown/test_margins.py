@@ -11,7 +11,7 @@ import pytest
 import treetop as tt
 from treetop import Counts
 from treetop.domain.marginal import exact_margins
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.measure.margins import coarser
 from treetop.noise import Key

@@ -11,7 +11,7 @@ import pytest
 
 import treetop as tt
 from treetop.domain.spine_level import LARGEST_WORD, Level, PlaceNumbering
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.errors import HierarchyError
 from treetop.measure import blocks
 from treetop.measure import descent as descents

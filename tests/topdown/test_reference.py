@@ -16,7 +16,7 @@ import pytest
 import treetop as tt
 from treetop import Counts
 from treetop.domain.spine_level import Level
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.measure import descent as descents
 from treetop.measure.descent import Descent, descent_of, run_descent
 from treetop.measure.level import Step

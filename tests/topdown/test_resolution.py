@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.errors import PlanError
 from treetop.measure import descent as descents
 from treetop.measure.descent import descent_of, run_descent

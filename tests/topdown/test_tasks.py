@@ -16,7 +16,7 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
-from treetop.engine.executor import Executor, Serial, Threads
+from treetop.engine.engine import Executor, Serial, Threads
 from treetop.measure import descent as descents
 from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.measure.level import Descended

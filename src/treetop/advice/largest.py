@@ -32,7 +32,7 @@ from treetop.plan.file import PlanFile
 from treetop.plan.group_unit import GroupUnit
 from treetop.plan.plan import Plan
 from treetop.privacy.accountant import noise_for
-from treetop.release.degrees import DegreeTables
+from treetop.release.derived import DegreeTables
 from treetop.release.release import Release
 
 

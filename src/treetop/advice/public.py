@@ -34,9 +34,8 @@ from treetop.counts.tally import Tally
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL, Unit, Unknown
 from treetop.errors import DataError, PlanError, PrivatePrior
-from treetop.io.same import same_table
 from treetop.io.source import Source, reads_once
-from treetop.io.table import Table, batches
+from treetop.io.table import Table, batches, same_table
 from treetop.measure.questions import leaves_of
 from treetop.measure.readers import group_reader, leaves_above_zero, read_true_counts
 from treetop.noise import Key

@@ -6,9 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from treetop.card.composition import amount, composed
 from treetop.card.distributions import statements_of
-from treetop.card.meaning import meaning
+from treetop.card.meaning import amount, composed, meaning
 from treetop.card.run_info import DERIVATION, RunInfo
 from treetop.card.schema import FORMAT, validate_fields
 from treetop.card.sentences import paragraph, sentence

@@ -10,8 +10,7 @@ from importlib.resources import files
 from typing import Any, TypeGuard
 
 from treetop._util.distribution import DISTRIBUTION, VERSION
-from treetop.card.catalogue import TEXTS
-from treetop.card.sentences import PARAGRAPH
+from treetop.card.sentences import PARAGRAPH, TEXTS
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
 from treetop.privacy.relation import RELATIONS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -49,25 +49,16 @@ from treetop.release.folder import (
 )
 from treetop.release.release import Release
 
-# What only one kind of plan promises: of group sizes the number of groups, of degrees how they were repaired.
+# What only one kind of plan promises, in words and as a check: of group sizes the number of groups, of degrees how
+# they were repaired.
 
-
-class Promise(NamedTuple):
-    """What a kind of plan promises, in words, and what finds where it does not hold."""
-
-    words: str
-    check: Callable[[Mapping[str, Any], Release], Iterator[str]]
-
-
-def promise(card: Mapping[str, Any]) -> Promise | None:
-    """Return what only this kind of plan promises; None where there is nothing of its own."""
-    return next((made(card["plan"][kind]) for kind, made in _KINDS.items() if kind in card["plan"]), None)
+Promise: TypeAlias = tuple[str, Callable[[Mapping[str, Any], Release], Iterator[str]]]
 
 
 def _of_groups(groups: Mapping[str, Any]) -> Promise:
     every = ", in every region and" if keeps_regions({"groups": groups}) else ","
     words = f"as many groups as there are publicly, {groups['number']:,}{every} at every level, of sizes 0 to "
-    return Promise(f"{words}{groups['largest']:,}", _groups)
+    return f"{words}{groups['largest']:,}", _groups
 
 
 def _groups(card: Mapping[str, Any], release: Release) -> Iterator[str]:
@@ -96,7 +87,7 @@ def _of_degrees(degrees: Mapping[str, Any]) -> Promise:
     how = "as many as there are publicly in every region" if keeps_regions({"degrees": degrees}) else "by region"
     how = how if "mechanism" in degrees else "repaired from the measurements, where those were kept"
     chosen = ", chosen by the public rule from what was measured of its candidates" if "choice" in degrees else ""
-    return Promise(f"people of degrees 0 to {degrees['largest']:,}{chosen}, {how}", _degrees)
+    return f"people of degrees 0 to {degrees['largest']:,}{chosen}, {how}", _degrees
 
 
 def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
@@ -213,23 +204,6 @@ def beyond_proof(card: dict[str, Any], digest: str) -> str:
     )
 
 
-def check_card(card: dict[str, Any], folder: Path) -> list[str]:
-    """Return what is wrong with a card by itself; the folder gives the hierarchies that it names."""
-    misfits = list(schema.findings(card))
-    if misfits:
-        return misfits
-    checks: list[Callable[[], Iterator[str]]] = [_Check(folder, card).content]
-    for check in (
-        arithmetic.plan_hash,
-        arithmetic.amounts,
-        arithmetic.loss,
-        arithmetic.conversion,
-        arithmetic.composition,
-    ):
-        checks.append(partial(check, card))
-    return [finding for one in checks for finding in _verdict("", one).findings]
-
-
 @dataclass(frozen=True)
 class _Check:
     """The checks of a card that fits its schema; what several of them need is computed once."""
@@ -244,8 +218,8 @@ class _Check:
         name = "rho" if card["loss"]["rho"] else "epsilon"
         yield f"the SHA-256, size and rows of {len(card['files'])} files, and no other file is there", self.files
         yield f"the SHA-256 of the plan ({card['plan_sha256'][:12]}…)", lambda: arithmetic.plan_hash(card)
-        yield f"{PLAN} states the same plan", self.plan_file
-        yield beyond_proof(card, file_sha256(self.folder / CARD)), self.bond
+        yield f"{PLAN} states the same plan", lambda: counting.plan_file(self.folder, self.plan, card)
+        yield beyond_proof(card, file_sha256(self.folder / CARD)), lambda: counting.bond(self.folder, card)
         yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
         yield (
             f"the loss, from the noise and the sensitivity of every {self._table}: {name} = {amount['exact']}",
@@ -263,28 +237,33 @@ class _Check:
         if "twin" in card["accuracy"].get("coverage", {}):
             yield "the trial on a public table is about the levels of the plan", lambda: arithmetic.coverage(card)
         yield "everything else in the card is what the plan gives: meaning, margins, bounds, sentences", self.content
-        yield f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice", self.leaves
+        yield (
+            f"{card['released']['leaves']:,} leaves: whole numbers above zero, known codes, none twice",
+            partial(self.of_shards, shards.LEAVES),
+        )
         levels = len(card["levels"])
         left = card["released"].get("unresolved")
         with_left = "" if left is None else f" with what is unresolved ({left['total']:,} at {left['nodes']:,} nodes)"
         yield (
             f"{levels} levels add up{with_left} to the same total, {card['released']['total']:,}, node by node",
-            self.sums,
+            partial(self.of_shards, shards.SUMS),
         )
         if "margins" in card:
             said = f"{len(card['margins'])} margins are what the leaves add up to, cell by cell"
-            yield said + counting.left_over(card["released"]), self.margins
+            yield said + counting.left_over(card["released"]), partial(self.of_shards, shards.MARGIN)
         if "facts" in card["plan"]:
             tables = ", ".join(fact["table"] for fact in card["plan"]["facts"])
-            yield f"every public fact is kept, node by node: {tables}", self.facts
+            yield f"every public fact is kept, node by node: {tables}", partial(self.of_shards, shards.FACT)
         if self._lists(MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
             if made_from_all(card):
                 how = "the joint fit of" if "mechanism" in card["plan"] else "least squares from"
-                yield f"the counts, by {how} the measurements that were kept", self.estimated
+                subject = f"the counts, by {how} the measurements that were kept"
+                yield subject, lambda: counting.estimated(self.release)
         yield "every table has the columns and rows of its kind, and says what other files say", self.tables
-        if (promised := promise(card)) is not None:
-            yield promised.words, lambda: promised.check(card, self.release)
+        for kind, promise in _KINDS.items():
+            if kind in card["plan"]:
+                yield promise(card["plan"][kind])[0], partial(self.promised, promise, kind)
 
     @property
     def _table(self) -> str:
@@ -314,9 +293,14 @@ class _Check:
         return read_contents(self.folder, Release)
 
     @cached_property
-    def by_shards(self) -> ShardsCheck:
-        """The checks of what the tables hold."""
+    def _by_shards(self) -> ShardsCheck:
         return ShardsCheck(self.release, self.card, self.folder)
+
+    def promised(self, promise: Callable[[Mapping[str, Any]], Promise], kind: str) -> Iterator[str]:
+        yield from promise(self.card["plan"][kind])[1](self.card, self.release)
+
+    def of_shards(self, about: str) -> Iterator[str]:
+        yield from self._by_shards(about)
 
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
@@ -349,12 +333,6 @@ class _Check:
         except _PROBLEMS:
             return  # which the checks have found
 
-    def plan_file(self) -> Iterator[str]:
-        yield from counting.plan_file(self.folder, self.plan, self.card)
-
-    def bond(self) -> Iterator[str]:
-        yield from counting.bond(self.folder, self.card)
-
     def trees(self) -> Iterator[str]:
         for name, tree in zip(self.spine.attributes, self.spine.trees, strict=True):
             stated = self.card["plan"]["attributes"][name]["sha256"]
@@ -369,18 +347,6 @@ class _Check:
         for where, told, given in differences(stated, expected):
             yield f"{CARD}: {where} is {told}, but the plan gives {given}"
 
-    def leaves(self) -> Iterator[str]:
-        yield from self.by_shards(shards.LEAVES)
-
-    def sums(self) -> Iterator[str]:
-        yield from self.by_shards(shards.SUMS)
-
-    def margins(self) -> Iterator[str]:
-        yield from self.by_shards(shards.MARGIN)
-
-    def facts(self) -> Iterator[str]:
-        yield from self.by_shards(shards.FACT)
-
     @cached_property
     def _tables(self) -> dict[str, list[str]]:
         """The findings of each table by name; those of several shards are compared shard by shard."""
@@ -389,17 +355,14 @@ class _Check:
     def intervals(self) -> Iterator[str]:
         for name in counting.BOUNDED:
             yield from self._tables.get(name, [])
-        yield from self.by_shards(shards.INTERVALS)
+        yield from self.of_shards(shards.INTERVALS)
 
     def tables(self) -> Iterator[str]:
         bounded = counting.BOUNDED if self._lists(MEASUREMENTS) else ()
         for name, findings in self._tables.items():
             yield from findings if name not in bounded else []
         yield from counting.beside(self.release, self.folder, self.card)
-        yield from self.by_shards(shards.TABLES)
-
-    def estimated(self) -> Iterator[str]:
-        yield from counting.estimated(self.release)
+        yield from self.of_shards(shards.TABLES)
 
 
 def _verdict(subject: str, check: Callable[[], Iterator[str]]) -> Verdict:

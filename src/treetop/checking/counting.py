@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.card.binding import bound, statement_sha256
+from treetop.card.html import bound, statement_sha256
 from treetop.domain.coding import Coding
 from treetop.domain.constraints import COUNTED, LISTED
 from treetop.errors import HierarchyError, ReleaseError

@@ -297,7 +297,7 @@ def command(plan: Path, confidence: float, against: Path | None, as_json: bool, 
     find which tables to measure, in which order and with which shares.
     """
     from treetop.plan.file import read_plan
-    from treetop.publishing.summary import plan_summary
+    from treetop.publishing.publish import plan_summary
 
     if against is not None:
         _compare(against, plan, as_json)

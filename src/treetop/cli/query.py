@@ -184,8 +184,7 @@ def _print_derived(
 ) -> None:
     from treetop.card import in_words
     from treetop.plan.workload import text_table
-    from treetop.release.degrees import DegreeTables
-    from treetop.release.derived import GroupTables
+    from treetop.release.derived import DegreeTables, GroupTables
 
     as_csv, as_json = formats
     tables = DegreeTables.of(chosen) if "degrees" in chosen.card["plan"] else GroupTables(chosen)
@@ -212,7 +211,7 @@ def _print_derived(
 
 
 def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | None) -> None:
-    from treetop.release.degrees import DegreeTables, draw_degrees
+    from treetop.release.derived import DegreeTables, draw_degrees
 
     draw_degrees(DegreeTables.of(chosen), file, level, confidence)
     click.echo(f"{file}: drawn.", err=True)

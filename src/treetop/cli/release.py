@@ -58,9 +58,8 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
     from treetop.advice import known_outlook
     from treetop.engine.engine import Engine
     from treetop.plan.file import read_plan
-    from treetop.publishing.publish import publish
+    from treetop.publishing.publish import publish, release_summary
     from treetop.publishing.releasing import RunOptions
-    from treetop.publishing.summary import release_summary
 
     _check_options(options)
     where = {name: options.pop(name) for name in ("staging", "memory", "master")}

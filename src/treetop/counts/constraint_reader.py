@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop._util.checked import NO_BOUND
 from treetop._util.choices import nearest
 from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import NO_BOUND
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing, first_unknown
 from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treetop._util.arrays import sort_rows
-from treetop._util.checked import whole_numbers
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import whole_numbers
 from treetop.counts.cleaning import Changes, Cleaning, NodeColumn, clean
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing, first_unknown

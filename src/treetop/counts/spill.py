@@ -23,7 +23,7 @@ from treetop.counts.encode import EncodedRows, Encoder
 from treetop.counts.graph_reader import GraphTable
 from treetop.counts.tally import Tally
 from treetop.domain.spine import LARGEST_TOTAL
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.engine.staging import allocate, drafted
 from treetop.errors import DataError
 from treetop.io import table as tables

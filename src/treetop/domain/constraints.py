@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop._util.checked import NO_BOUND
 from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
+from treetop._util.numbers import NO_BOUND
 from treetop.domain.spine import Spine
 from treetop.domain.spine_level import AttributeStep, Level, Nodes
 from treetop.domain.table_cells import (

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from treetop._util.checked import NO_BOUND
 from treetop._util.dtypes import Flags, Ints
+from treetop._util.numbers import NO_BOUND
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import margin_at
 from treetop.domain.spine import Spine

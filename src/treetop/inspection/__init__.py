@@ -44,8 +44,8 @@ from treetop.io import table as tables
 from treetop.io.fixed_width import refuse_fixed
 from treetop.io.header import MISSING, is_unvouched, refuse_code, refuse_first_row, refuse_value
 from treetop.io.row_batch import as_text
-from treetop.io.same import same_table
 from treetop.io.source import Prepare, Source
+from treetop.io.table import same_table
 
 __all__ = [
     "SAMPLE", "Column", "EdgeLayout", "GroupLayout", "HierarchyFile", "Identifier", "Inspection", "Match", "Suggestion",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from treetop._util.arrays import copy_into
 from treetop._util.kernel import kernel, kernel_in_place
 from treetop.counts.counts import Counts
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.measure.batch import repaired_by
 from treetop.measure.level import Frontier, Step, seeds
 from treetop.measure.measure import NOTHING, add_counts

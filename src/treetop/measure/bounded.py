@@ -14,14 +14,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel
+from treetop._util.numbers import NO_BOUND
 from treetop.counts.counts import Counts, go_down
 from treetop.domain.constraints import INVARIANT, PublicFacts, TableFact
 from treetop.domain.spine import Spine
 from treetop.domain.spine_level import AttributeStep
 from treetop.domain.table_cells import CellNumbering
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.errors import FactError
 from treetop.measure.blocks import (
     LARGE,

@@ -17,7 +17,7 @@ from treetop.domain.constraints import NarrowLevel, PublicFacts
 from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages_of
 from treetop.domain.spine_level import PlaceNumbering
 from treetop.domain.table_cells import Depths
-from treetop.engine.executor import Executor, Serial
+from treetop.engine.engine import Executor, Serial
 from treetop.measure.blocks import Columns, SoftMarginal, refine_blocks
 from treetop.measure.bounded import columns_of_rows, possible_counts, refine_bounded, with_invariants
 from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, SpillBuffer, Step, gathered, runs

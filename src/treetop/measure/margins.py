@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import writable
-from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel
+from treetop._util.numbers import NO_BOUND
 from treetop.counts.counts import Counts, Digit
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.hierarchy import Hierarchy

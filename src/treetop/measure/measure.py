@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel_in_place
+from treetop._util.numbers import NO_BOUND
 from treetop.counts.counts import Counts
 from treetop.domain.constraints import PublicFacts
 from treetop.errors import PlanError

@@ -24,7 +24,7 @@ from treetop._util.kernel import kernel
 from treetop.counts.counts import Counts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine_level import AttributeStep
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.measure.blocks import (
     BlockTask,
     Columns,

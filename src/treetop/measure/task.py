@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from treetop._util.system import Progress
 from treetop.counts.counts import Counts
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.measure.level import CHUNK, Descended, Frontier, SpillBuffer, Step, gathered, refine, runs
 from treetop.measure.measure import NOTHING
 from treetop.measure.regrouped import RefinedLevel

@@ -21,7 +21,7 @@ from treetop.domain.spine_level import Level
 from treetop.domain.table_cells import Depths, is_coarser, meet
 from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import FactError, UnkeptFact
-from treetop.io.same import same_table
+from treetop.io.table import same_table
 from treetop.repair import NodeRepair
 
 

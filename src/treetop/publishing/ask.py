@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from treetop._util.dtypes import Floats, Ints
+from treetop._util.kernel import kernel
 from treetop._util.system import Progress
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError, QueryError
@@ -22,16 +27,185 @@ from treetop.measure.questions import (
     answer,
     fingerprint,
     from_conditions,
+    law_of,
     measure,
     parse,
+    patterns,
     place,
     recalled,
     stored,
 )
+from treetop.noise import DiscreteGaussian, Law
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
 from treetop.publishing.charging import Account, reading_of, report_spent_loss
-from treetop.release.zoom import QuestionEstimate, estimates
+
+# Answers that add up: all answers of a ledger about one table, fitted together.
+# Answers were drawn one by one, so that a region and its towns need not agree. Anyone who has all answers can fit them;
+# this module does so from the answers in the ledger alone, so it costs nothing. The answers do not change: an estimate
+# stands beside each, and moves with further answers.
+#
+# An interval of a question is that of its own best measurement, by the exact law of the noise, or that of the linear
+# combination of all measurements with the least variance, if it is narrower; the questions decide which, and not the
+# noise. A sum of discrete Gaussians with any weights has tails below e^(−t²/2v), v its variance (Canonne, Kamath and
+# Steinke 2020), so that such an interval is a little wide. Both hold if questions were not chosen by earlier answers.
+
+# Counts of boxes that were measured one by one, made consistent: least squares over the pieces that they are made of.
+
+
+_MOST_SWEEPS = 5_000
+_NEAR = 1e-4
+
+
+def fit_boxes(measured: Floats, variance: Floats, pieces: Sequence[int]) -> Ints:
+    """Return a count for every box, from measurements of all of them; a piece is the set of its boxes, as bits.
+
+    The real numbers that are not negative and fit best are found piece by piece, until nothing moves; then whole ones
+    next to them, of which no single piece could be one more or one less and the counts be nearer.
+    """
+    inside = [[box for box in range(len(measured)) if piece >> box & 1] for piece in pieces]
+    start = np.cumsum([0, *map(len, inside)])
+    boxes = np.array([box for own in inside for box in own], np.int64)
+    weight = 1 / np.maximum(variance, 1e-12)
+    weight /= weight.max()
+    number = np.zeros(len(inside))
+    fitted = _fit(measured, weight, start, boxes, number)
+    whole = np.rint(number)
+    counts: Ints = _settle(fitted, weight, start, boxes, whole).astype(np.int64)
+    return counts
+
+
+@kernel
+def _fit(measured: Floats, weight: Floats, start: Ints, boxes: Ints, number: Floats) -> Floats:
+    """Move one piece at a time to its best fit, and return the counts of the boxes."""
+    counts = np.zeros(len(measured))
+    for _ in range(_MOST_SWEEPS):
+        moved = 0.0
+        for piece in range(len(number)):
+            slope, curve = 0.0, 0.0
+            for at in range(start[piece], start[piece + 1]):
+                box = boxes[at]
+                slope += weight[box] * (measured[box] - counts[box])
+                curve += weight[box]
+            step = max(slope / curve, -number[piece])
+            number[piece] += step
+            for at in range(start[piece], start[piece + 1]):
+                counts[boxes[at]] += step
+            moved = max(moved, abs(step))
+        if moved < _NEAR:
+            break
+    return counts
+
+
+@kernel
+def _settle(fitted: Floats, weight: Floats, start: Ints, boxes: Ints, whole: Floats) -> Floats:
+    """Move whole pieces by one as long as that brings the counts nearer to the best fit, and return the counts."""
+    counts = np.zeros(len(fitted))
+    for piece in range(len(whole)):
+        for at in range(start[piece], start[piece + 1]):
+            counts[boxes[at]] += whole[piece]
+    better = True
+    while better:
+        better = False
+        for piece in range(len(whole)):
+            slope, curve = 0.0, 0.0
+            for at in range(start[piece], start[piece + 1]):
+                box = boxes[at]
+                slope += weight[box] * (fitted[box] - counts[box])
+                curve += weight[box]
+            step = 1.0 if slope > 0 else -1.0
+            if 2 * step * slope <= curve * (1 + 1e-9) or whole[piece] + step < 0:
+                continue
+            whole[piece] += step
+            better = True
+            for at in range(start[piece], start[piece + 1]):
+                counts[boxes[at]] += step
+    return counts
+
+
+MOST_COMBINED = 400
+"""Most measurements combined for intervals; beyond, each question has the interval of its own measurement."""
+
+
+@dataclass(frozen=True)
+class QuestionEstimate:
+    """The estimate for one question from all answers about a table: public, at no cost."""
+
+    count: int
+    """Whole and not negative; counts of questions that add up do. `answers` is how many answers it uses."""
+    lower: int
+    upper: int
+    answers: int
+
+
+@dataclass(frozen=True)
+class _Measured:
+    ranges: tuple[tuple[int, int], ...]
+    value: int
+    law: Law
+
+
+def estimates(
+    spine: Spine, asked: Sequence[Question], kept: Iterable[Mapping[str, Any]], scope: str, confidence: float
+) -> list[QuestionEstimate] | None:
+    """Fit all kept answers about a table, and return the estimate for each question; the questions are among them.
+
+    `scope` identifies a table and its reader: answers about others are not mixed in. None if the answers cut the domain
+    into too many pieces.
+    """
+    found = [_measured(one) for one in kept if one.get("scope") == scope]
+    boxes = {one.ranges: Question({}, one.ranges) for one in found}
+    pieces = patterns(spine, tuple(boxes.values())) if boxes else None
+    if pieces is None or any(question.ranges not in boxes for question in asked):
+        return None
+    at = {ranges: index for index, ranges in enumerate(boxes)}
+    own = np.array([at[one.ranges] for one in found])
+    value = np.array([one.value for one in found], np.float64)
+    variance = np.array([one.law.standard_deviation**2 for one in found])
+    # A box that was measured twice counts as measured once, with the mean of least variance.
+    precision = np.bincount(own, 1 / variance).astype(np.float64)
+    mean = np.bincount(own, value / variance) / precision
+    listed = sorted(piece for piece in pieces if piece)
+    counts = fit_boxes(mean, 1 / precision, listed)
+    margins = _intervals(found, own, mean, precision, listed, confidence)
+    told = []
+    for question in asked:
+        index = at[question.ranges]
+        middle, margin = margins[index]
+        low, high = math.ceil(middle - margin), math.floor(middle + margin)
+        told.append(QuestionEstimate(int(counts[index]), max(0, low), max(0, high), len(found)))
+    return told
+
+
+def _intervals(
+    found: Sequence[_Measured], own: Ints, mean: Floats, precision: Floats, pieces: Sequence[int],
+    confidence: float,
+) -> list[tuple[float, float]]:  # fmt: skip
+    """Return the middle of each box's interval and how far it reaches."""
+    risk = 1 - Fraction(str(confidence))
+    best: dict[int, _Measured] = {}
+    for index, one in zip(own.tolist(), found, strict=True):
+        if index not in best or one.law.standard_deviation < best[index].law.standard_deviation:
+            best[index] = one
+    told: list[tuple[float, float]] = [(best[index].value, best[index].law.margin(risk)) for index in range(len(mean))]
+    if len(mean) > MOST_COMBINED or not all(isinstance(one.law, DiscreteGaussian) for one in found):
+        return told
+    inside = np.array([[piece >> box & 1 for piece in pieces] for box in range(len(mean))], np.float64)
+    root = np.sqrt(precision)
+    left, size, _ = np.linalg.svd(root[:, None] * inside, full_matrices=False)
+    basis = left[:, size > 1e-9 * size.max()]
+    middle = (basis @ (basis.T @ (root * mean))) / root
+    reach = np.sqrt((basis**2).sum(axis=1)) / root * math.sqrt(2 * math.log(2 / risk)) * (1 + 1e-9)
+    return [
+        (float(middle[index]), float(reach[index])) if reach[index] < told[index][1] else told[index]
+        for index in range(len(mean))
+    ]
+
+
+def _measured(kept: Mapping[str, Any]) -> _Measured:
+    ranges = tuple((int(start), int(stop)) for start, stop in kept["ranges"])
+    return _Measured(ranges, int(kept["measured"]), law_of(kept))
+
 
 Asked = str | Sequence[str] | Mapping[str, str]
 """A query: typed text (`region=Zilina hobby=music`), a list of such conditions, or codes by attribute name."""

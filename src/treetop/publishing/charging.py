@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from treetop._util.lazy import changed
 from treetop._util.system import held_signals
 from treetop.card import RunInfo
-from treetop.card.composition import composed, expected_composition, reserved_composition
+from treetop.card.meaning import composed, expected_composition, reserved_composition
 from treetop.counts.graph_reader import rules_of
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.unit import GuaranteeCondition, Unit

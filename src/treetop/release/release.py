@@ -28,8 +28,7 @@ from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.intervals.tables import MeasuredTables
 from treetop.release.margins import MarginTable
-from treetop.release.measured import KeptMeasurements
-from treetop.release.measurements import Measurements
+from treetop.release.measurements import KeptMeasurements, Measurements
 from treetop.release.selection import Queries, level_index
 from treetop.release.shards import NO_MEASUREMENTS, Shards
 from treetop.release.tree import ReleasedTree

@@ -8,7 +8,7 @@ from typing import Any
 
 from treetop._util.system import Progress
 from treetop.counts.counts import Counts
-from treetop.engine.executor import Executor, Threads
+from treetop.engine.engine import Executor, Threads
 from treetop.measure.descent import descent_of, run_descent
 from treetop.measure.joint import measure_tables
 from treetop.measure.measure import measure_total

@@ -30,8 +30,7 @@ from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.intervals.sums import box_intervals
 from treetop.release.intervals.tables import MeasuredTables
-from treetop.release.measured import KeptMeasurements
-from treetop.release.measurements import FEW_NODES, Measurements
+from treetop.release.measurements import FEW_NODES, KeptMeasurements, Measurements
 from treetop.release.tree import LevelNodes, ReleasedTree, ancestors, begin_levels, codes_at, meeting, spans_at
 
 if TYPE_CHECKING:

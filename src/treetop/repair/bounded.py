@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import copy_into
-from treetop._util.checked import NO_BOUND
 from treetop._util.kernel import kernel
+from treetop._util.numbers import NO_BOUND
 from treetop.repair import state as at
 from treetop.repair.state import begin, below
 

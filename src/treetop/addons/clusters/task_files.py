@@ -27,7 +27,7 @@ from shutil import rmtree
 from typing import Any
 
 from treetop._util.distribution import DISTRIBUTION, VERSION
-from treetop.engine.executor import Executor
+from treetop.engine.engine import Executor
 from treetop.errors import EngineError
 from treetop.noise import Key
 

@@ -21,7 +21,7 @@ from treetop.exporting.places import Places
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.margins import find
-from treetop.release.measured import RATE, surviving
+from treetop.release.measurements import RATE, surviving
 from treetop.release.selection import Selection
 
 FLOWS = 100_000

@@ -25,7 +25,7 @@ from treetop.domain.constraints import INVARIANT
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.sheet import is_exact
-from treetop.release.measured import RATE
+from treetop.release.measurements import RATE
 from treetop.release.selection import Selection
 
 if TYPE_CHECKING:

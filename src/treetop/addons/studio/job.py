@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from treetop.errors import TreetopError, Unfinished, visible
 from treetop.plan.file import PlanFile
-from treetop.publishing.publish import publish
+from treetop.publishing.publish import publish, release_summary
 from treetop.publishing.releasing import RunOptions
-from treetop.publishing.summary import release_summary
 
 State = Literal["running", "done", "cancelled", "failed"]
 

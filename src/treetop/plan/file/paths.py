@@ -10,7 +10,7 @@ from typing import Any
 from treetop.counts.graph_reader import tables_within
 from treetop.domain.constraints import COUNTED, LISTED, SAME
 from treetop.errors import PlanFileError
-from treetop.io.same import same_table
+from treetop.io.table import same_table
 from treetop.plan import fields
 from treetop.plan.fields.field import OPEN
 from treetop.plan.file.attributes import Attribute

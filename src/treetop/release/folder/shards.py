@@ -45,7 +45,7 @@ from treetop.release.folder.tables import (
     split_evidence,
 )
 from treetop.release.intervals.boxes import Range
-from treetop.release.measured import KeptMeasurements
+from treetop.release.measurements import KeptMeasurements
 from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
 from treetop.release.tree import nodes_at, spans_at, whole_numbers
 

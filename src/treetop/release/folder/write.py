@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from treetop._util.system import behind
-from treetop.card.binding import bind
-from treetop.card.html import render, template
+from treetop.card.html import bind, render, template
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.run_info import RunInfo
 from treetop.card.schema import validate

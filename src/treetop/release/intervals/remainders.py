@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from treetop.measure.measure import NOTHING
 from treetop.noise import Law
 from treetop.release.intervals.nodes import risk_of
-from treetop.release.measured import KeptMeasurements
+from treetop.release.measurements import KeptMeasurements
 
 Ints = NDArray[np.int64]
 

@@ -40,7 +40,7 @@ from treetop.noise import Law
 from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import OWN, risk_of
-from treetop.release.measured import KeptMeasurements
+from treetop.release.measurements import KeptMeasurements
 
 if TYPE_CHECKING:
     from treetop.release.shards import Shards

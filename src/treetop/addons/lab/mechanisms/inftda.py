@@ -22,7 +22,7 @@ from treetop.addons.lab.mechanisms.mechanism import Estimate, Mechanism, NotServ
 from treetop.counts.counts import Counts
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margins
-from treetop.engine.executor import Threads
+from treetop.engine.engine import Threads
 from treetop.errors import TreetopError
 from treetop.measure.descent import Descent, descent_of, run_descent
 from treetop.measure.level import Frontier, Step

@@ -17,7 +17,7 @@ from treetop.errors import LedgerError, TreetopError
 from treetop.ledger import Ledger
 from treetop.plan.file import differences, plan_text
 from treetop.privacy import Loss
-from treetop.publishing.summary import plan_summary
+from treetop.publishing.publish import plan_summary
 from treetop.release.folder import PLAN
 
 
