@@ -137,7 +137,7 @@ def test_ragged_branches_can_repeat_their_code_down() -> None:
         ({"r": ["A", "B"], "t": ["x", "x"]}, ["r", "t"], "'x' of level 't' has two parents, 'A' and 'B'"),
         ({"r": ["A"], "t": ["x"]}, ["r", "r"], "'r' is given twice"),
         ({"r": ["A"]}, [], "names of the levels"),
-        ({"r": ["A"]}, ["r.x"], "without dots"),
+        ({"r": ["A"]}, [""], "level 1 has no name"),
         ({"r": ["A"]}, ["region"], "no column 'region'"),
         ({"r": pa.array([], pa.string())}, ["r"], "empty"),
         ({"r": [None, "A"]}, ["r"], "row 1 has no code at the coarsest level"),

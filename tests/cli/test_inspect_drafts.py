@@ -11,7 +11,7 @@ import pytest
 
 import treetop as tt
 from tests.commands import said
-from treetop.errors import DataError, IncompletePlan
+from treetop.errors import DataError
 
 QUESTIONS = ("entity", "contributions", "neighbours", "epsilon", "delta", "values")
 
@@ -56,24 +56,13 @@ def test_one_record_changes_no_active_line_of_a_draft(row: str, rule: str, here:
     assert getattr(tt.read_plan(answered(drafts[1], rule)), rule)
 
 
-NAMES = {"Cód. CCAA": "Cód CCAA", " Provincia": "Provincia", "a*b": "a_b", "value": "value", "total": "total"}
-"""By the name of a column, the level that is drafted."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_levels_of_a_file_that_a_plan_refuses_are_an_open_question(name: str, here: Path) -> None:
+@pytest.mark.parametrize("name", ["Cód. CCAA", " Provincia", "a*b", "value", "total"])
+def test_the_levels_of_a_file_are_drafted_under_names_that_a_plan_takes(name: str, here: Path) -> None:
     towns = {"region": ["A", "A", "B"], name: ["A1", "A2", "B1"]}
     pq.write_table(pa.table(towns), "places.parquet")
     Path("people.csv").write_text("home,sex\n" + "A1,f\nA2,m\nB1,f\n" * 20)
-    path = answered(inspected("people.csv", "--hierarchy", "places.parquet"))
-    text, level = path.read_text(), NAMES[name]
-    if name != level:
-        with pytest.raises(IncompletePlan, match=r"attributes\.home\.hierarchy"):
-            tt.read_plan(path)
-        assert f'# levels = ["region", "{level}"]' in text and "Rename these columns" in text
-        pq.write_table(pa.table({"region": towns["region"], level: towns[name]}), "places.parquet")
-        path.write_text(text.replace("# hierarchy", "hierarchy").replace("# levels", "levels"))
-    assert tt.read_plan(path).plan.spine.attributes["home"].levels == ("region", level)
+    plan = tt.read_plan(answered(inspected("people.csv", "--hierarchy", "places.parquet"))).plan
+    assert plan.spine.attributes["home"].levels == ("region", name.strip().replace("*", "_"))
 
 
 def test_attributes_are_drafted_under_names_that_a_plan_takes(here: Path) -> None:
@@ -84,7 +73,7 @@ def test_attributes_are_drafted_under_names_that_a_plan_takes(here: Path) -> Non
     drafted = tomllib.loads(draft)["attributes"]
     assert [own["column"] for own in drafted.values()] == names[:6]
     file = tt.read_plan(answered(draft))
-    assert list(file.plan.spine.attributes) == ["a_b", "a_b_2", "A_B_3", "value_code", "Count_code", "c_d"]
+    assert list(file.plan.spine.attributes) == ["a.b", "a_b", "A_B_2", "value_code", "Count_code", "c_d"]
 
 
 def test_columns_that_nest_are_drafted_under_names_that_a_plan_takes(here: Path) -> None:
@@ -92,10 +81,8 @@ def test_columns_that_nest_are_drafted_under_names_that_a_plan_takes(here: Path)
     text = "".join(",".join(row) + "\n" for row in rows)
     Path("people.csv").write_text(f"Reg. Code,dist.,town.code\n{text}")
     draft = inspected("people.csv")
-    (drafted,) = tomllib.loads(draft)["attributes"]
-    assert "." not in drafted
     levels = next(line for line in draft.splitlines() if line.startswith("# levels = "))
-    assert tomllib.loads(levels.removeprefix("# "))["levels"] == ["Reg Code", "dist", "town_code"]
+    assert tomllib.loads(levels.removeprefix("# "))["levels"] == ["Reg. Code", "dist.", "town.code"]
 
 
 def test_a_whole_disk_is_no_table(here: Path) -> None:

@@ -20,7 +20,7 @@ from treetop.advice.report import Cell, Report, Row
 from treetop.advice.search import Candidate, Search, level_name, moved
 from treetop.advice.trials import OWN_FACTS, differs, table_errors
 from treetop.domain.marginal import depths_alone, table_named
-from treetop.domain.spine import Spine
+from treetop.domain.spine import Spine, apart
 from treetop.errors import PlanError, SpineError
 from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
@@ -112,7 +112,7 @@ def _tables(spine: Spine, name: str, text: str) -> list[Depths]:
 
 def _totals(spine: Spine, about: str = "") -> list[Depths]:
     """Return the tables of an attribute, of `attribute.level`, or of every attribute with a level of that name."""
-    attribute, _, level = about.partition(".")
+    attribute, level = apart(about, spine.attributes)
     if attribute not in spine.attributes:
         attribute, level = "", about
     return [

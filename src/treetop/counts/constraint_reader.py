@@ -20,7 +20,7 @@ from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing, first_unknown
 from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact
 from treetop.domain.marginal import depths_named
-from treetop.domain.spine import TIMES, Spine
+from treetop.domain.spine import TIMES, Spine, apart
 from treetop.domain.table_cells import CellBounds, CellNumbering, PossibleCells, complement, equal_codes, refuse_many
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.io import table as tables
@@ -99,7 +99,7 @@ def _depths(spine: Spine, name: str) -> tuple[int, ...]:
         return depths_named(spine, name)
     except SpineError as problem:
         for part in str(name).split(TIMES.strip()):
-            attribute, _, level = part.strip().partition(".")
+            attribute, level = apart(part.strip(), spine.attributes)
             whole = spine.attributes.get(attribute)
             if whole is not None and level in whole.levels:
                 kept = spine.trees[list(spine.attributes).index(attribute)].levels
@@ -119,7 +119,7 @@ class _Listed:
         self._counted = kind in COUNTED
         names = list(table.spine.attributes)
         # In the order in which the table's name has them, which is that of columns without names.
-        self._attributes = [names.index(part.partition(".")[0]) for part in parts]
+        self._attributes = [names.index(apart(part, table.spine.attributes)[0]) for part in parts]
         self._names = [
             (names[attribute], table.spine.trees[attribute].levels[table.depths[attribute] - 1])
             for attribute in self._attributes

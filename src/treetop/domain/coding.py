@@ -59,7 +59,8 @@ class Coding:
         if (bands := stated.get("bands")) is not None:
             rule = Bands(list(bands.values())[-1] if isinstance(bands, Mapping) else bands)
         elif (dates := stated.get("dates")) is not None:
-            rule = Dates(stated.get("levels") or MONTHLY, **dates)
+            levels = stated.get("levels") or MONTHLY
+            rule = Dates(list(levels.values()) if isinstance(levels, Mapping) else levels, **dates)
         return Coding(rule, stated.get("blank"))
 
     def text(self, column: Any, name: str) -> pa.StringArray:
@@ -86,9 +87,11 @@ class Coding:
         ruled = [] if self.rule is None else [self.rule.words(name)]
         return [*ruled, *([] if self.blank is None else [f"a record without {name} is counted as {self.blank!r}"])]
 
-    def stated(self) -> dict[str, Any]:
-        """Return the fields of a plan file that state the rules."""
+    def stated(self, levels: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of a plan file that state the rules of a hierarchy with these levels."""
         ruled = {} if self.rule is None else dict(self.rule.stated())
+        if "levels" in ruled and ruled["levels"] != list(levels):
+            ruled["levels"] = dict(zip(levels, ruled["levels"], strict=True))
         return ruled if self.blank is None else {**ruled, "blank": self.blank}
 
 

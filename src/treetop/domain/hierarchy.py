@@ -22,7 +22,7 @@ from treetop._util.arrays import buffers
 from treetop._util.choices import nearest
 from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
-from treetop.domain.coding import Bands, Coding, Dates, Rule
+from treetop.domain.coding import MONTHLY, Bands, Coding, Dates, Rule
 from treetop.errors import DataError, HierarchyError
 from treetop.io import table as tables
 from treetop.io.row_batch import as_text, first_missing
@@ -45,12 +45,19 @@ def level_names(levels: Sequence[str]) -> tuple[str, ...]:
         raise HierarchyError("give the names of the levels as a list, coarse to fine")
     seen: set[str] = set()
     for name in names:
-        if not name or "." in name:
-            raise HierarchyError(f"level name {name!r} must be non-empty and without dots (they join attribute.level)")
+        if not name:
+            raise HierarchyError(f"level {len(seen) + 1} has no name: name every level")
         if name in seen:
             raise HierarchyError(f"level name {name!r} is given twice: every level needs a name of its own")
         seen.add(name)
     return names
+
+
+def _renamed(levels: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return what each level is called in its source, by its name."""
+    given = levels if isinstance(levels, Mapping) else dict(zip(levels, levels, strict=True))
+    names = level_names(list(levels) if isinstance(levels, Mapping) else levels)
+    return {name: given[name] for name in names}
 
 
 def as_strings(values: Iterable[Any]) -> list[str]:
@@ -247,7 +254,7 @@ class Hierarchy:
     @staticmethod
     def from_table(
         table: tables.Table,
-        levels: Sequence[str],
+        levels: Sequence[str] | Mapping[str, str],
         ragged: Ragged = "error",
         *,
         names: Mapping[str, str] | None = None,
@@ -255,6 +262,8 @@ class Hierarchy:
         encoding: str | None = None,
     ) -> Hierarchy:
         """Read a lookup table with one column per level, coarse to fine, and one row per leaf.
+
+        Levels are called as their columns, or are renamed: `{"region": "Cód. CCAA"}` says of each level its column.
 
         Where branches end early (the finer columns are blank), `ragged="repeat"` carries the last code down; such
         single-child steps pass through a release unmeasured and cost nothing. `names` are the columns with the names of
@@ -265,11 +274,12 @@ class Hierarchy:
         >>> Hierarchy.from_table(places, levels=["region", "town"])
         Hierarchy(region 2 > town 3)
         """
-        level_columns, called = level_names(levels), dict(names or {})
-        both = list(dict.fromkeys((*level_columns, *called.values())))
+        own, called = _renamed(levels), dict(names or {})
+        both = list(dict.fromkeys((*own.values(), *called.values())))
         columns = dict(zip(both, read_columns(table, both, delimiter, encoding), strict=True))
-        tree = _build(level_columns, fill_down(level_columns, [columns[level] for level in level_columns], ragged))
-        return tree.with_names({level: (columns.get(level), columns[column]) for level, column in called.items()})
+        named = {level: columns[column] for level, column in own.items()}
+        tree = _build(tuple(named), fill_down(list(named), list(named.values()), ragged))
+        return tree.with_names({level: (named.get(level), columns[column]) for level, column in called.items()})
 
     @staticmethod
     def from_parents(
@@ -365,16 +375,20 @@ class Hierarchy:
 
     @staticmethod
     def from_dates(
-        first: str | date, last: str | date, levels: Sequence[str] = ("year", "month"), format: str = "yyyy-mm-dd"
+        first: str | date,
+        last: str | date,
+        levels: Sequence[str] | Mapping[str, str] = MONTHLY,
+        format: str = "yyyy-mm-dd",
     ) -> Hierarchy:
         """Count a column of dates, from a public first to a public last day, by some of year, quarter, month, week and
-        day.
+        day; `{"Jahr": "year", "Monat": "month"}` renames them.
 
         >>> Hierarchy.from_dates("2020-03-01", "2021-12-31", ["year", "month", "day"], format="dd/mm/yyyy")
         Hierarchy(year 2 > month 22 > day 671)
         """
-        dates = Dates(levels, first, last, format)
-        return _build(tuple(dates.levels), [pa.array(codes, pa.string()) for codes in dates.columns]).coded(dates)
+        named = _renamed(levels)
+        dates = Dates(list(named.values()), first, last, format)
+        return _build(tuple(named), [pa.array(codes, pa.string()) for codes in dates.columns]).coded(dates)
 
     def coded(self, rule: Rule) -> Hierarchy:
         """Return the same tree, whose codes a rule makes of the text of a column."""

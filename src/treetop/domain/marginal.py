@@ -68,7 +68,9 @@ def title_of(spine: Spine, depths: Sequence[int]) -> str:
     """
     about = zip(spine.attributes, spine.trees, depths, strict=True)
     named = (
-        name if len(tree.levels) == 1 else f"{name} {tree.levels[depth - 1]}" for name, tree, depth in about if depth
+        name if len(tree.levels) == 1 or tree.levels[depth - 1] == name else f"{name} {tree.levels[depth - 1]}"
+        for name, tree, depth in about
+        if depth
     )
     return " × ".join(named) or TOTAL
 

@@ -6,7 +6,6 @@ import copy
 import hashlib
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -109,11 +108,10 @@ MOST_LEAVES = 2**24
 def sound_name(name: str, others: Iterable[str] = ()) -> str:
     """Return a name for an attribute or a level that a plan can have: without joining signs, and unlike all others.
 
-    >>> sound_name("Cód. CCAA"), sound_name("count"), sound_name("Place", ["place"])
-    ('Cód CCAA', 'count_code', 'Place_2')
+    >>> sound_name("Cód. CCAA"), sound_name("a*b"), sound_name("count"), sound_name("Place", ["place"])
+    ('Cód. CCAA', 'a_b', 'count_code', 'Place_2')
     """
-    plain = "".join("_" if letter in "*>" or not letter.isprintable() else letter for letter in name)
-    plain = re.sub(r"\.(?=\S)", "_", plain).replace(".", "").strip()
+    plain = "".join("_" if letter in "*>" or not letter.isprintable() else letter for letter in name).strip()
     plain = f"{plain}_code" if plain.casefold() in RESERVED or not plain else plain
     taken, found, number = {other.casefold() for other in others}, plain, 1
     while found.casefold() in taken:
@@ -123,12 +121,12 @@ def sound_name(name: str, others: Iterable[str] = ()) -> str:
 
 
 def is_sound_level(name: str) -> bool:
-    """Whether a level can have a name in a plan: no dots or signs that join levels, and no blanks at the ends.
+    """Whether a level can have a name in a plan: no signs that join levels, and no blanks at the ends.
 
-    >>> is_sound_level("county"), is_sound_level("Cód. CCAA"), is_sound_level("value")
-    (True, False, True)
+    >>> is_sound_level("county"), is_sound_level("Cód. CCAA"), is_sound_level("a > b")
+    (True, True, False)
     """
-    return bool(name) and name == name.strip() and name.isprintable() and not set(name) & set(".*>")
+    return bool(name) and name == name.strip() and name.isprintable() and not set(name) & set("*>")
 
 
 def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None:
@@ -136,13 +134,13 @@ def problem_with_name(name: object, others: Iterable[object] = ()) -> str | None
 
     To many readers of tables, capitals make no difference.
 
-    >>> problem_with_name("place"), problem_with_name("a.b") is None, problem_with_name("Place", ["place"]) is None
+    >>> problem_with_name("Cód. C."), problem_with_name("count") is None, problem_with_name("Place", ["place"]) is None
     (None, False, False)
     """
     if not isinstance(name, str) or not name.strip():
         return f"an attribute cannot be called {name!r}: give it a name"
-    if "." in name or not name.isprintable():
-        return f"an attribute cannot be called {name!r}: dots join attribute.level, and all else must be printable"
+    if not name.isprintable():
+        return f"an attribute cannot be called {name!r}: give it a name that can be printed"
     if name.casefold() in RESERVED:
         return (
             f"an attribute cannot be called {name!r}, which stands beside the attributes in tables: give it a name "
@@ -189,6 +187,7 @@ class Spine:
         for name in self.attributes:
             if (problem := self._problem_with(name)) is not None:
                 raise SpineError(problem)
+        _refuse_alike(self.attributes)
         steps = tuple(_parse_step(split, self.attributes) for split in self.splits)
         splits = [split for step in steps for chain in step for split in chain]
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
@@ -266,6 +265,7 @@ class Spine:
         return found
 
     def _level(self, name: str) -> Level | None:
+        name = self._whole(name)
         asked = _unordered(name)
         for level, split in zip(self.levels, self.splits, strict=True):
             if name in (level.name, split) or (level.is_merged and asked in map(_unordered, (level.name, split))):
@@ -276,6 +276,7 @@ class Spine:
         """Return the refinements in a name: that of a level, or `attribute.level` of one that a merged step refines."""
         if (found := self._level(name)) is not None:
             return found.parts
+        name = self._whole(name)
         merged = [level for level in self.levels if level.is_merged]
         for part in (part for level in merged for part in level.parts):
             attribute, levels = list(self.attributes)[part.attribute], self.trees[part.attribute].levels
@@ -284,6 +285,11 @@ class Spine:
         if (passed := self._passed.get(name)) is not None:
             return (passed,)
         return self.level(name).parts
+
+    def _whole(self, name: str) -> str:
+        """Return `month.month` for `month`, where an attribute of several levels has one that is called as it is."""
+        tree = dict(zip(self.attributes, self.trees, strict=True)).get(name)
+        return f"{name}.{name}" if tree is not None and len(tree.levels) > 1 and name in tree.levels else name
 
     @property
     def goes_past(self) -> list[str]:
@@ -316,8 +322,8 @@ class Spine:
 
     def find(self, name: str, code: str) -> tuple[int, int, int]:
         """Return (attribute, start, stop): the leaves that a code or a name stands for, by attribute or level."""
-        attribute_name, _, level = name.partition(".")
         names = list(self.attributes)
+        attribute_name, level = apart(name, dict(zip(names, self.trees, strict=True)))
         if attribute_name not in names:
             raise QueryError(
                 f"there is no attribute {attribute_name!r}{nearest(attribute_name, names)}; "
@@ -401,7 +407,7 @@ def _parse_step(step: str, attributes: Mapping[str, Hierarchy]) -> tuple[Chain, 
 
 def _is_name(text: str, attributes: Mapping[str, Hierarchy]) -> bool:
     """Whether a text is the name of one level, despite separators in it."""
-    attribute, _, level = text.partition(".")
+    attribute, level = apart(text, attributes)
     signs = TIMES.strip() in text or BELOW.strip() in text
     return not signs or (attribute in attributes and (not level or level in attributes[attribute].levels))
 
@@ -413,15 +419,46 @@ def _parse(split: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
         raise SpineError(f"{split!r}: {problem}") from problem
 
 
+def apart(text: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
+    """Return the attribute and the level of a name, the level empty if there is none; both may have dots.
+
+    >>> tree = {"a.b": Hierarchy.flat(["x"], "Cód. CCAA")}
+    >>> apart("a.b.Cód. CCAA", tree), apart("a.b", tree)
+    (('a.b', 'Cód. CCAA'), ('a.b', ''))
+    """
+    if text in attributes:
+        return text, ""
+    begins = [name for name in attributes if text.startswith(f"{name}.")]
+    known = [name for name in begins if text[len(name) + 1 :] in attributes[name].levels]
+    attribute = max(known or begins, key=len, default=text.partition(".")[0])
+    return attribute, text[len(attribute) + 1 :]
+
+
+def _refuse_alike(attributes: Mapping[str, Hierarchy]) -> None:
+    """Refuse two levels that dots in their names give the same full name."""
+    seen = dict.fromkeys(attributes, "an attribute")
+    for name, tree in attributes.items():
+        for level in tree.levels:
+            full = f"{name}.{level}"
+            if full in seen:
+                raise SpineError(
+                    f"{full!r} may be level {level!r} of {name!r} or {seen[full]}: rename one of them, without the dot"
+                )
+            seen[full] = f"a level of {name!r}"
+
+
 def level_named(text: str, attributes: Mapping[str, Hierarchy]) -> tuple[str, str]:
-    """Return the attribute and the level that `attribute.level` names; an only level may be left out."""
-    attribute, _, level = text.partition(".")
+    """Return the attribute and the level that `attribute.level` names; an only level may be left out, and one that is
+    called as the attribute."""
+    attribute, level = apart(text, attributes)
     if attribute not in attributes:
         raise SpineError(
             f"there is no attribute {attribute!r}{nearest(attribute, attributes)}; the attributes are "
             f"{', '.join(attributes) or 'none'}"
         )
     levels = attributes[attribute].levels
+    if not level and attribute in levels:
+        level = attribute
     if not level and len(levels) > 1:
         choices = ", ".join(f"{attribute}.{name}" for name in levels)
         raise SpineError(f"{attribute} has several levels: name one of {choices}")

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from treetop._util.choices import nearest
 from treetop.domain.hierarchy import Hierarchy
-from treetop.errors import QueryError
+from treetop.domain.spine import apart, level_named
+from treetop.errors import QueryError, SpineError
 from treetop.release.selection import Selection, with_names
 
 ENDS = ("origin", "destination")
@@ -36,12 +37,13 @@ def depths_of(release: Selection, level: str | Sequence[str] | None) -> Depths:
     trees = trees_of(release)
     depths = {name: len(tree.levels) - 1 for name, tree in trees.items()}
     for asked in [level] if isinstance(level, str) else level or ():
-        attribute, dot, bare = asked.partition(".")
-        if not dot:
+        attribute, _ = apart(asked, trees)
+        if attribute not in trees:
             depths |= _everywhere(asked, trees)
-        elif attribute in trees and bare in trees[attribute].levels:
-            depths[attribute] = trees[attribute].depth(bare)
-        else:
+            continue
+        try:
+            depths[attribute] = trees[attribute].depth(level_named(asked, trees)[1])
+        except SpineError:
             _refuse(asked, trees)
     return depths
 
@@ -88,6 +90,8 @@ def _everywhere(level: str, trees: dict[str, Hierarchy]) -> Depths:
 
 
 def _refuse(asked: str, trees: dict[str, Hierarchy]) -> None:
-    names = [f"{name}.{level}" for name, tree in trees.items() for level in tree.levels]
+    names = [
+        name if len(tree.levels) == 1 else f"{name}.{level}" for name, tree in trees.items() for level in tree.levels
+    ]
     bare = [level for tree in trees.values() for level in tree.levels]
     raise QueryError(f"there is no level {asked!r}{nearest(asked, [*bare, *names])}; the levels are {', '.join(names)}")

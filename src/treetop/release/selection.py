@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from treetop._util.dtypes import Flags, Ints
 from treetop.card import render
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import TIMES, Spine
+from treetop.domain.spine import TIMES, Spine, apart
 from treetop.domain.spine_level import AttributeStep
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
@@ -91,7 +91,7 @@ class Queries:
 
     def _padded(self, name: str, code: str) -> str:
         """Return a size or a degree with the zeros in front that its codes have, as 03 for 3; other codes unchanged."""
-        attribute = name.partition(".")[0]
+        attribute = apart(name, self.whole.spine.attributes)[0]
         if attribute not in (SIZE, DEGREE) or not {"groups", "degrees"} & self.whole.card["plan"].keys():
             return code
         return str(code).zfill(len(self.whole.spine.attributes[attribute].codes[-1][0].as_py()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,7 @@ class GuaranteePage:
         own = self.language.words
         if counts == "total":
             return str(own["guarantee"]["total"])
-        parts = [part.replace(".", " ").partition(" ") for part in counts.split(_PRODUCT)]
+        parts = [re.sub(r"\.(?=\S)", " ", part, count=1).partition(" ") for part in counts.split(_PRODUCT)]
         said = [(attribute_label(name, self.card, self.language), level) for name, _, level in parts]
         return _PRODUCT.join(" ".join(filter(None, one)) for one in said)
 

@@ -234,8 +234,8 @@ FIELDS = (
     _top("title", TEXT, "What the release is about, for the card", default="", at="plan.title", digest="title",
          always=True),
     _top("description", TEXT, "The same at length", default="", at="said.description"),
-    _top("attributes", _LISTED, "One section per attribute; `NAME` is the column of the release. It has no dots, and "
-         f"is none of {', '.join(f'`{name}`' for name in RESERVED)}, in capitals or not; no two names differ only in "
+    _top("attributes", _LISTED, "One section per attribute; `NAME` is the column of the release. It is "
+         f"none of {', '.join(f'`{name}`' for name in RESERVED)}, in capitals or not; no two names differ only in "
          "capitals", families=(RECORDS,), asked=always, place=None,
          question="Which columns of the table are published? Give each a section, such as [attributes.place]."),
     _top("attributes", _LISTED, "The place of the groups", families=(GROUPS,), asked=always, place=None,
@@ -264,8 +264,9 @@ FIELDS = (
                question="Which public file lists all its codes? It must come from a public source, never from the "
                "private table: which codes occur there is private.",
                asked=lambda own: all(own[key] is None for key in SOURCES[1:])),
-    _attribute("levels", TEXTS, "Its columns, coarse to fine (with `child` and `parent`, or `widths`: their names; of "
-               "dates, some of `year`, `quarter`, `month`, `week` and `day`)",
+    _attribute("levels", either(dict, table(NAME), TEXTS), "Its columns, coarse to fine (with `child` and `parent`, or "
+               "`widths`: their names; of dates, some of `year`, `quarter`, `month`, `week` and `day`). "
+               '`{ region = "Cód. CCAA" }` renames them: level = column',
                question="Which columns of the hierarchy file are its levels, coarse to fine?",
                asked=lambda own: all(own[key] is None for key in (*SOURCES[1:], "widths", "child"))),
     _attribute("same_as", NAME, "Instead of a file: the hierarchy of another attribute"),

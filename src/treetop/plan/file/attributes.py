@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.choices import nearest
+from treetop.domain.coding import MONTHLY
 from treetop.domain.hierarchy import Hierarchy, Ragged, read_columns
 from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, HierarchyError
@@ -103,7 +104,7 @@ class Attribute:
         if stated["bands"] is not None:
             return _banded(stated["bands"], stated["levels"])
         if stated["dates"] is not None:
-            return Hierarchy.from_dates(**stated["dates"], levels=stated["levels"] or ("year", "month"))
+            return Hierarchy.from_dates(**stated["dates"], levels=stated["levels"] or MONTHLY)
         if file is None:
             return _flat(stated["values"] or stated["labels"], stated["levels"])
         if stated["child"] is not None:
@@ -119,7 +120,7 @@ class Attribute:
         stated = self.stated
         if not levels:  # refused when the tree is made
             return {}
-        given, finest = stated["names"] or {}, levels[-1]
+        given, finest = stated["names"] or {}, list(levels)[-1]
         own = {finest: given} if isinstance(given, str) else dict(given)
         name = stated["name"] if own or stated["latitude"] is not None else None
         if name is not None and own.setdefault(finest, name) != name:
@@ -137,7 +138,9 @@ class Attribute:
         if source is None:
             return None
         stated = self.stated
-        code = stated["codes"] or stated["child"] or stated["levels"][-1]
+        levels = stated["levels"]
+        finest = list(levels.values())[-1] if isinstance(levels, dict) else levels and levels[-1]
+        code = stated["codes"] or stated["child"] or finest
         wanted = {key: stated[key] for key in ("name", "latitude", "longitude")}
         with self.section.located(), _system_errors():
             if columns := [column for column in wanted.values() if column]:
@@ -172,6 +175,9 @@ def _attribute(name: str, sections: Section, family: str) -> Attribute:
     if (problem := problem_with_name(name, others)) is not None:
         raise sections.problem(problem)
     stated = fields.read(section, ATTRIBUTE, family)
+    has_columns = stated["hierarchy"] is not None and stated["widths"] is None and stated["child"] is None
+    if isinstance(stated["levels"], dict) and stated["dates"] is None and not has_columns:
+        raise section.problem("levels renames the columns of a hierarchy file, one a level: give a list of names here")
     if (why := _contradiction({key for key in stated if section.has(key)})) is not None:
         raise section.problem(why)
     return Attribute(section, stated["column"] or name, stated)

@@ -40,8 +40,8 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     lines += _pairs(top)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         if name != ran.plan.reader.axis:
-            coding = spine.attributes[name].coding
-            made = {"levels": list(tree.levels), **({} if coding is None else coding.stated())}
+            whole = spine.attributes[name]
+            made = {"levels": list(tree.levels), **({} if whole.coding is None else whole.coding.stated(whole.levels))}
             stated = _stated_attribute(file, name) or made
             lines += _section(
                 f"attributes.{key(name)}", {**_column(ran, name), **stated, "hierarchy_sha256": tree.digest}

@@ -85,24 +85,13 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
     if attribute.same_as is not None:
         return [*lines, f"same_as = {value(attribute.same_as)}"]
     match = attribute.match
-    if match is not None and attribute.levels != match.levels:
-        wrong = [name for name in match.levels if name not in attribute.levels]
-        lines += _comment(
-            f"The levels of {Path(match.lookup.path).name} cannot be called {', '.join(map(value, wrong))}: names of "
-            "levels have no dots, stars, arrows or blanks at their ends, and are all different. Rename these columns "
-            "in a copy of the file. Is it public, and complete?"
-        )
-        return [
-            *lines,
-            f"# hierarchy = {value(_relative(match.lookup.path, folder))}",
-            f"# levels = {value(attribute.levels)}",
-        ]
     if match is not None:
         lines += _comment("Is this file public, and complete? A hierarchy never comes from the private table.")
         lines += [f"hierarchy = {value(_relative(match.lookup.path, folder))}"]
         if match.lookup.encoding is not None:
             lines += [f"encoding = {value(match.lookup.encoding)}"]
-        lines += [f"levels = {value(match.levels)}"]
+        named = dict(zip(attribute.levels, match.levels, strict=True))
+        lines += [f"levels = {value(match.levels if attribute.levels == match.levels else named)}"]
         if match.ragged:
             lines += ['ragged = "repeat"  # branches end at different depths: their last code is carried down']
         labels = dict(match.labels)
@@ -190,9 +179,10 @@ def drafted_splits(inspection: Inspection) -> list[str]:
 
 def _splits(attribute: Suggestion, inspection: Inspection) -> list[str]:
     if attribute.same_as is not None:
-        twin = next(one for one in inspection.attributes if one.name == attribute.same_as)
-        return [f"{attribute.name}.{split.partition('.')[2]}" for split in _splits(twin, inspection)]
-    return [f"{attribute.name}.{level}" for level in attribute.levels] or [attribute.name]
+        levels = next(one for one in inspection.attributes if one.name == attribute.same_as).levels
+    else:
+        levels = attribute.levels
+    return [f"{attribute.name}.{level}" for level in levels] or [attribute.name]
 
 
 def _facts(inspection: Inspection) -> list[str]:
