@@ -12,7 +12,7 @@ import pytest
 
 import treetop as tt
 from treetop.domain.coding import Bands, Coding, Dates
-from treetop.errors import DataError, HierarchyError, PlanFileError
+from treetop.errors import DataError, HierarchyError, ManyDropped, PlanFileError
 
 PLAN = """
 [attributes.age]
@@ -234,3 +234,63 @@ def test_a_blank_may_be_a_code_that_there_is() -> None:
     assert tree.sizes == (2,)
     assert tree.read(pa.array([None, "", "  ", "a", "none"]), "x").to_pylist() == ["none", "none", "none", "a", "none"]
     assert Coding(blank="x").words("brand") == ["a record without brand is counted as 'x'"]
+
+
+def _unknown(folder: Path, **treated: str) -> tt.PlanFile:
+    """Return the plan with a treatment of unknown codes of some attributes."""
+    text = PLAN
+    for name, code in treated.items():
+        text = text.replace(f"[attributes.{name}]", f'[attributes.{name}]\nunknown = "{code}"')
+    (folder / "plan.toml").write_text(text)
+    return tt.read_plan(folder / "plan.toml")
+
+
+def test_unknown_codes_are_treated_attribute_by_attribute(folder: Path) -> None:
+    (folder / "deaths.csv").write_text(ROWS + "17/03/2020,17,2,AZ\n17/03/2020,-5,0,AZ\nnever,17,0,AZ\n")
+    file = _unknown(folder, male="elsewhere", age="drop", died="drop")
+    assert file.plan.unknown == {"male": "elsewhere", "age": "drop", "died": "drop"}
+    counts = tt.read_true_counts(file.plan, file.table(str(file.source)), file.columns)
+    assert counts.total == 5
+    with pytest.raises(ManyDropped, match="has unknown codes; nothing was measured") as caught:
+        tt.publish(file, options=tt.RunOptions(testing_key=bytes(32)), out=folder / "out")
+    assert "under the leaf for unknown codes (male 'elsewhere'), or would be dropped for that of" in str(caught.value)
+    options = tt.RunOptions(testing_key=bytes(32), allow_dropped=True)
+    tt.publish(file, options=options, out=folder / "out")
+    assert all(verdict.verified for verdict in tt.check(folder / "out"))
+    again = tt.read_plan(folder / "out" / "plan.toml").plan
+    assert again.digest == file.plan.digest and again.unknown == file.plan.unknown
+    card = (folder / "out" / "card.html").read_text()
+    assert "were left out for these attributes: age, died. How many is private." in card
+    assert "Any other code that is not in its hierarchy stops a release" in card
+    (folder / "deaths.csv").write_text(ROWS + "17/03/2020,17,0,Moderna\n")
+    with pytest.raises(DataError, match="'Moderna' is not a value code in the hierarchy of 'brand'"):
+        tt.publish(file, options=options, out=folder / "out2")
+
+
+def test_one_treatment_of_all_attributes_is_the_same_plan(folder: Path) -> None:
+    (folder / "plan.toml").write_text(PLAN + 'unknown = "drop"\n')
+    dropped = tt.read_plan(folder / "plan.toml").plan
+    assert _unknown(folder, age="drop", died="drop", male="drop", brand="drop").plan.digest == dropped.digest
+    assert _unknown(folder, age="error").plan.unknown == "error"
+    (folder / "plan.toml").write_text(PLAN + 'unknown = { age = "drop", male = "elsewhere" }\n')
+    listed = tt.read_plan(folder / "plan.toml").plan
+    assert listed.digest == _unknown(folder, age="drop", male="elsewhere").plan.digest
+    assert not listed.unit.total_is_exact(True)
+
+
+def test_records_that_are_dropped_for_one_attribute_make_the_total_measured(folder: Path) -> None:
+    text = PLAN.replace("add-remove", "replace")
+    (folder / "plan.toml").write_text(text)
+    assert tt.read_plan(folder / "plan.toml").plan.reads_total
+    (folder / "plan.toml").write_text(text.replace("[attributes.age]", '[attributes.age]\nunknown = "drop"'))
+    assert not tt.read_plan(folder / "plan.toml").plan.reads_total
+    (folder / "plan.toml").write_text(text.replace("[attributes.age]", '[attributes.age]\nunknown = "elsewhere"'))
+    assert tt.read_plan(folder / "plan.toml").plan.reads_total
+
+
+def test_a_leaf_that_there_is_not_is_refused_with_its_attribute(folder: Path) -> None:
+    with pytest.raises(PlanFileError, match=r"\[attributes.brand\] unknown: the leaf 'other' is not in the hierarchy"):
+        _unknown(folder, brand="other")
+    (folder / "plan.toml").write_text(PLAN + 'unknown = { brandy = "drop" }\n')
+    with pytest.raises(PlanFileError, match="'brandy' is not an attribute .did you mean 'brand'"):
+        tt.read_plan(folder / "plan.toml")

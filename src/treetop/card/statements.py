@@ -14,6 +14,7 @@ from treetop.card.run_info import RunInfo
 from treetop.card.sentences import Sentence, paragraph, sentence
 from treetop.domain.constraints import INVARIANT, TableFact
 from treetop.domain.marginal import exact_margins, title_of
+from treetop.domain.unit import drops
 from treetop.noise import DiscreteGaussian
 from treetop.plan.constraints_kept import compared, kept_exactly
 from treetop.plan.plan import Plan
@@ -108,7 +109,14 @@ class Statements:
     def unknown(self, plan: Plan) -> Sentence:
         """Say what happened to codes that are not in a hierarchy."""
         if isinstance(plan.unknown, Mapping):
-            return sentence("unknown.own_leaf", leaves=dict(plan.unknown))
+            leaves = {name: code for name, code in plan.unknown.items() if code != "drop"}
+            gone = [name for name, code in plan.unknown.items() if code == "drop"]
+            stated = [
+                *([sentence("unknown.own_leaf", leaves=leaves)] if leaves else []),
+                *([sentence("unknown.dropped_of", attributes=gone)] if gone else []),
+                *([sentence("unknown.refused_else")] if len(plan.unknown) < len(plan.spine.attributes) else []),
+            ]
+            return paragraph(*stated)
         return sentence("unknown.dropped" if plan.unknown == "drop" else "unknown.refused")
 
     def post_processing(self, plan: Plan) -> list[Sentence]:
@@ -141,7 +149,7 @@ class Statements:
         chosen = [*{**(info.keep or {}), **(info.drop or {})}]
         if chosen and unit.neighbours == "replace" and not unit.may_be_missing:
             stated.append(sentence("caveat.kept_rows", columns=chosen, entity=unit.entity))
-        if unit.enforced or plan.unknown == "drop":
+        if unit.enforced or drops(plan.unknown):
             stated.append(sentence("caveat.left_out"))
         return stated + self._small_counts(plan)
 
@@ -173,7 +181,7 @@ class Statements:
         rules: dict[str, Any] = {"what": "records" if plan.graph is None else "edges"}
         if plan.unit.enforced:
             rules |= {"limit": plan.unit.contributions} | ({"distinct": True} if plan.unit.distinct else {})
-        if plan.unknown == "drop":
+        if drops(plan.unknown):
             rules["dropped"] = True
         return rules
 

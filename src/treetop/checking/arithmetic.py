@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from treetop.card.rebuild import rebuild_unit
+from treetop.domain.unit import drops
 from treetop.ledger.budget import Budget, Spending
 from treetop.noise import LAWS, DiscreteGaussian
 from treetop.noise.law import described_law
@@ -51,7 +52,7 @@ def loss(card: dict[str, Any]) -> Iterator[str]:
     total = Fraction(0)
     for level in _tables(card):
         if level["noise"] is None:
-            told = unit.total_is_exact(card["plan"]["unknown"] == "drop") or unit.total_follows
+            told = unit.total_is_exact(drops(card["plan"]["unknown"])) or unit.total_follows
             # Whether facts decide the total is found where all that the plan gives is computed again.
             if level["name"] == TOTAL and not told and "facts" not in card["plan"]:
                 yield "levels.total is not measured, but neighbours may differ in their total"

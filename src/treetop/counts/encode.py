@@ -144,6 +144,11 @@ def without_zeros(ids: pa.StringArray) -> pa.StringArray:
 _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to the leaf that such rows count under'
 
 
+_REFUSED, _DROPPED = -2, -3
+_TREATED = {"error": _REFUSED, "drop": _DROPPED}
+"""What happens to unknown codes that count under no leaf."""
+
+
 class EncodedRows(NamedTuple):
     """Some rows of a private table, encoded."""
 
@@ -178,7 +183,7 @@ class Encoder:
         attributes, unknown = self.attributes, self.unknown
         for attribute in attributes if batch.first == 0 and is_unvouched(batch.rows.schema) else ():
             refuse_code(attribute.column, attribute.tree.codes, batch.where)
-        leaves = [attribute.leaves(batch, unknown) for attribute in attributes]
+        leaves = [attribute.leaves(batch) for attribute in attributes]
         weights = None if self._weighing is None else self._weighing.read(batch)
         ids = None
         if self.cap is not None:
@@ -191,18 +196,25 @@ class Encoder:
                 )
         if unknown != "error":
             known = np.logical_and.reduce([leaf >= 0 for leaf in leaves])
+            left = [
+                leaf >= 0 for attribute, leaf in zip(attributes, leaves, strict=True) if attribute.other == _DROPPED
+            ]
             if ids is not None:
-                known &= pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False)
+                left.append(pc.fill_null(pc.not_equal(ids, ""), False).to_numpy(zero_copy_only=False))
+                known &= left[-1]
             tally.add(known, weights)
             for attribute, leaf in zip(attributes, leaves, strict=True):
                 attribute.tell(tally, batch, leaf, weights)
-            if unknown == "drop":
-                leaves = [leaf[known] for leaf in leaves]
-                weights = None if weights is None else weights[known]
-                ids = None if ids is None else ids.filter(pa.array(known))
-            else:
-                others = (attribute.other for attribute in attributes)
-                leaves = [np.where(leaf < 0, other, leaf) for leaf, other in zip(leaves, others, strict=True)]
+            leaves = [
+                np.where(leaf < 0, attribute.other, leaf) if attribute.other >= 0 else leaf
+                for attribute, leaf in zip(attributes, leaves, strict=True)
+            ]
+            kept = np.logical_and.reduce(left) if left else known
+            if left and not kept.all():
+                tally.dropped += int(np.count_nonzero(~kept) if weights is None else weights[~kept].sum())
+                leaves = [leaf[kept] for leaf in leaves]
+                weights = None if weights is None else weights[kept]
+                ids = None if ids is None else ids.filter(pa.array(kept))
         if self.cap is not None:
             tally.offered += len(leaves[0]) if weights is None else int(weights.sum())
         keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
@@ -222,11 +234,11 @@ class _Attribute:
     tree: Hierarchy
     book: Codebook
     other: int
-    """The leaf that unknown codes count under; -1 if there is none."""
+    """The leaf that unknown codes count under; or what else happens to them."""
     parts: Sequence[Words | None]
     """Per word, each leaf's summand in the path."""
 
-    def leaves(self, batch: RowBatch, unknown: Unknown) -> Ints:
+    def leaves(self, batch: RowBatch) -> Ints:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
         column, coding = batch.rows.column(self.column), self.tree.coding
         if coding is not None:
@@ -236,7 +248,7 @@ class _Attribute:
             leaves = self.book.find_coded(column.indices, as_text(column.dictionary, self.column))
         else:
             leaves = self.book.find(as_text(column, self.column))
-        if unknown == "error" and len(leaves) and leaves.min() < 0:
+        if self.other == _REFUSED and len(leaves) and leaves.min() < 0:
             raise self._refusal(batch, leaves)
         return leaves
 
@@ -299,15 +311,13 @@ def _attributes(spine: Spine, columns: Mapping[str, str], unknown: Unknown) -> l
     for index, (name, tree) in enumerate(spine.attributes.items()):
         if id(tree) not in books:
             books[id(tree)] = _kept_book(tree) if tree.sizes[-1] <= KEPT_LEAVES else Codebook(tree.codes[-1])
-        other = -1
-        if isinstance(unknown, Mapping):
-            code = unknown.get(name)
-            other = -1 if code is None else int(tree.encode(pa.array([code]))[0])
-            if other < 0:
-                raise DataError(
-                    f"unknown codes of {name!r} go to {code!r}, which is not a leaf of its hierarchy: "
-                    f'name one, as in unknown={{"{name}": "other"}}, and add it to the hierarchy'
-                )
+        code = unknown.get(name, "error") if isinstance(unknown, Mapping) else unknown
+        other = _TREATED[code] if code in _TREATED else int(tree.encode(pa.array([code]))[0])
+        if other == -1:
+            raise DataError(
+                f"unknown codes of {name!r} go to {code!r}, which is not a leaf of its hierarchy: "
+                f'name one, as in unknown={{"{name}": "other"}}, and add it to the hierarchy'
+            )
         parts = [word[index] for word in paths]
         used = spine.trees[index]
         if used is not tree:  # the spine may skip levels of the hierarchy as given, or stop at a coarser one

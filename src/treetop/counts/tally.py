@@ -137,6 +137,9 @@ class Tally:
     unknown_rows: int = 0
     """How many rows had an unknown code, or no id."""
     unknown_records: int = 0
+    dropped: int = 0
+    """How many records were dropped because of a code or an id that is unknown. Self-loops and repeated edges are not
+    among them: where they are dropped, the graph is stated to have none."""
     codes: dict[str, UnknownCodes] = field(default_factory=dict)
     units: int | None = None
     """How many ids there were; None where there is no id."""
@@ -149,13 +152,9 @@ class Tally:
     """How many of them are counted; None where there is no limit that is enforced."""
 
     @property
-    def dropped(self) -> int:
-        """How many records were dropped because of a code or an id that is unknown.
-
-        Self-loops and repeated edges are not among them: where they are dropped, the graph is stated to have none.
-        """
-        unknown = self.unknown_records if self.unknown == "drop" else 0
-        return unknown if self.left is None else unknown + self.left.unknown
+    def lost(self) -> int:
+        """How many records are missing because of a code or an id that is unknown, here or in the edge table."""
+        return self.dropped if self.left is None else self.dropped + self.left.unknown
 
     @property
     def share(self) -> float:
@@ -172,7 +171,7 @@ class Tally:
 
     def join(self, other: Tally) -> None:
         """Add the tally of other rows of the same table."""
-        for name in ("rows", "records", "unknown_rows", "unknown_records", "offered"):
+        for name in ("rows", "records", "unknown_rows", "unknown_records", "dropped", "offered"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for column, codes in other.codes.items():
             self.codes.setdefault(column, UnknownCodes(column)).join(codes)
@@ -184,8 +183,10 @@ class Tally:
         if not self.unknown_rows:
             return left
         if isinstance(self.unknown, Mapping):
-            leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items())
-            became = f"{'would ' if would else ''}count under the leaf for unknown codes ({leaves})"
+            leaves = ", ".join(f"{name} {code!r}" for name, code in self.unknown.items() if code != "drop")
+            own = f"{'would ' if would else ''}count under the leaf for unknown codes ({leaves})"
+            gone = " and ".join(name for name, code in self.unknown.items() if code == "drop")
+            became = own if not gone else f"{own}, or {dropped} for that of {gone}" if leaves else dropped
         else:
             became = dropped
         rows = f"{self.unknown_rows:,} of {self.rows:,} rows {became}"
@@ -197,7 +198,7 @@ class Tally:
         """Tell the steward; refuse instead if more is unknown than is likely to be meant."""
         unknown = 0.0 if self.unknown == "error" else self.share
         if self.left is not None:  # edges have no counts: a row is a record
-            unknown = max(unknown, self.dropped / max(self.left.rows, 1))
+            unknown = max(unknown, self.lost / max(self.left.rows, 1))
         if not allow_dropped and unknown > MOST_UNKNOWN:
             raise ManyDropped(
                 "\n  ".join(

@@ -365,8 +365,17 @@ _CHOICES = {"self_loops": ("error", "drop"), "repeated": ("error", "drop", "keep
 _DROPPED = {"self_loops": "self-loops", "repeated": "repeated edges", "unknown": "edges to unknown nodes"}
 
 Unknown = Literal["error", "drop"] | Mapping[str, str]
-"""What happens to missing and unknown codes: refuse them, drop their rows, or count them under a named leaf of each
-attribute."""
+"""What happens to missing and unknown codes: refuse them, drop their rows, or by attribute "error", "drop" or the leaf
+that they count under; those of attributes that are left out are refused."""
+
+
+def drops(unknown: Unknown) -> bool:
+    """Whether records with an unknown code may be left out.
+
+    >>> drops("drop"), drops({"home": "drop"}), drops({"home": "elsewhere"})
+    (True, True, False)
+    """
+    return "drop" in (unknown.values() if isinstance(unknown, Mapping) else (unknown,))
 
 
 @dataclass(frozen=True)

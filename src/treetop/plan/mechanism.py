@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from treetop.domain.marginal import Margin, margins_of, refuse_crossing
 from treetop.domain.spine import Spine
-from treetop.domain.unit import GuaranteeCondition
+from treetop.domain.unit import GuaranteeCondition, drops
 from treetop.errors import PlanError
 from treetop.io.table import Table
 from treetop.plan.constraints_kept import conditions_of, exact_beside, known_levels
@@ -104,7 +104,7 @@ class Mechanism:
             plan.split,
             plan.margin_tables,
             known=known_levels(plan.spine, plan.public_facts),
-            records_may_be_dropped=plan.unknown == "drop",
+            records_may_be_dropped=drops(plan.unknown),
         )
 
     def margin_tables(self, plan: Plan) -> tuple[Margin, ...]:
@@ -202,7 +202,7 @@ class JointMechanism(Mechanism):
 
     def tables(self, plan: Plan) -> tuple[Fraction, Workload]:
         """Return the budget of all tables, and the tables: the total, the leaves unmeasured, and the listed ones."""
-        dropped = plan.unknown == "drop"
+        dropped = drops(plan.unknown)
         return joint_tables(plan.spine, plan.unit, plan.loss, plan.split, plan.margin_tables, dropped=dropped)
 
     def check(self, plan: Plan) -> None:

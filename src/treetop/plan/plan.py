@@ -18,7 +18,7 @@ from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, title_of
 from treetop.domain.spine import Spine
-from treetop.domain.unit import GuaranteeCondition, Unknown
+from treetop.domain.unit import GuaranteeCondition, Unknown, drops
 from treetop.errors import FactError, PlanError
 from treetop.plan.constraints_kept import FactCheck, known_levels
 from treetop.plan.fields import decided
@@ -110,7 +110,6 @@ class Plan:
         if self.confidence is not None:
             object.__setattr__(self, "confidence", as_confidence(self.confidence))
         if isinstance(self.unknown, Mapping):
-            object.__setattr__(self, "unknown", FrozenMap(self.unknown))
             self._check_unknown()
         else:
             _choice("unknown", self.unknown, ("error", "drop"))
@@ -124,7 +123,7 @@ class Plan:
         object.__setattr__(self, "unit", self.unit.at_leaves(self.spine.levels[-1].name))
         self.mechanism.check(self)
         FactCheck(self.spine, self.public_facts, self.margin_tables)(
-            self.unit, REPAIRS[self.repair], self.unknown == "drop"
+            self.unit, REPAIRS[self.repair], drops(self.unknown)
         )
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         budget, workload = self.mechanism.tables(self)
@@ -171,10 +170,18 @@ class Plan:
             raise FactError(f"facts: {problem}") from problem
 
     def _check_unknown(self) -> None:
-        for name, code in self.unknown.items():  # type: ignore[union-attr]
+        """Check the leaf of each attribute; one treatment of all attributes is said once."""
+        stated: dict[str, str] = {name: code for name, code in self.unknown.items() if code != "error"}  # type: ignore[union-attr]
+        for name, code in stated.items():
             tree = self.spine.attributes.get(name)
-            if tree is None or tree.levels[-1] not in [tree.levels[depth] for depth, _ in tree.find(code)]:
-                raise PlanError(f"unknown codes of {name!r} go to {code!r}, which is not one of its leaves")
+            known = tree is not None and (code == "drop" or code in tree.codes[-1].to_pylist())
+            if not known:
+                raise PlanError(
+                    f'unknown codes of {name!r} go to {code!r}, which is not one of its leaves: name one, "drop" or '
+                    '"error"'
+                )
+        dropped = set(stated.values()) == {"drop"} and len(stated) == len(self.spine.attributes)
+        object.__setattr__(self, "unknown", "drop" if dropped else FrozenMap(stated) if stated else "error")
 
     @property
     def population(self) -> int | None:

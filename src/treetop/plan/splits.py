@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from treetop._util.choices import nearest
 from treetop._util.numbers import Number
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL, Unknown
+from treetop.domain.unit import TOTAL, Unknown, drops
 from treetop.errors import LossError
 from treetop.privacy import Loss, Unit
 
@@ -43,7 +43,7 @@ class NamedSplit:
 
 def measured_levels(spine: Spine, unit: Unit, unknown: Unknown = "error", known: Container[str] = ()) -> list[str]:
     """Return the names of the levels that a plan would measure, from the top, without those `known` from facts."""
-    total = [] if unit.total_is_exact(records_may_be_dropped=unknown == "drop") else [TOTAL]
+    total = [] if unit.total_is_exact(records_may_be_dropped=drops(unknown)) else [TOTAL]
     return [name for name in (*total, *(level.name for level in spine.levels if level.divides)) if name not in known]
 
 

@@ -36,6 +36,7 @@ from treetop.card.rebuild import rebuild_plan
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
+from treetop.domain.unit import drops
 from treetop.errors import DataError, PlanError, ReleaseError, TreetopError
 from treetop.io.source import Source
 from treetop.measure.readers import read_true_counts
@@ -273,7 +274,7 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
     if (cap := ContributionCap.of(plan.unit, key.derive("bound"))) is not None:
         counts, whole = read_counts(*how, cap, progress), truth
     facts = plan.public_facts or None
-    return Case(spine, plan.unit, counts, whole, plan.split, plan.unknown == "drop", plan.margins, facts)
+    return Case(spine, plan.unit, counts, whole, plan.split, drops(plan.unknown), plan.margins, facts)
 
 
 def _read_groups(file: PlanFile, plan: Plan, location: str, query: str | None) -> Case:
@@ -353,7 +354,7 @@ def compare_with_truth(
         if plan is not None or not Path(truth).exists():
             raise
         raise DataError(f"{str(problem).rstrip('.')}. {_READING} as `plan`") from problem
-    levels, margins = (measure(release, counts, tally.dropped) for measure in (measure_errors, measure_margin_errors))
+    levels, margins = (measure(release, counts, tally.lost) for measure in (measure_errors, measure_margin_errors))
     errors = TrueErrors(levels, margins, tally)
     if plot is not None:
         plot_errors(errors.levels + errors.margins, Path(plot), release.card["title"])

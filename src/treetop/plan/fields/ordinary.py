@@ -281,6 +281,8 @@ FIELDS = (
     _attribute("dates", DATES, 'Instead of a file: the column holds dates, from a public first to a public last day, '
                '`{ first = "2020-03-01", last = "2022-12-31", format = "dd/mm/yyyy" }`, counted by `levels`. Times of '
                "day are cut off; `yyyy-mm-dd` is always read. Other days are unknown codes", since="0.4"),
+    _attribute("unknown", NAME, "What happens to its unknown codes, if not what `[data] unknown` says: `\"error\"`, "
+               '`"drop"`, `"elsewhere"`, or a leaf that there is', since="0.4", families=(RECORDS,)),
     _attribute("blank", NAME, "The code of a record without a value, `\"not vaccinated\"`; the hierarchy gets it if it "
                "has not. Otherwise a missing value is an unknown code", since="0.4"),
     _attribute("widths", WHOLES, "Codes of one length are cut into levels after so many characters, `[2, 5]`"),
@@ -416,8 +418,9 @@ FIELDS = (
           "often. If a row is one record, leave this out: a column that says something else about a record is no "
           "count."),
     _data("unknown", either(dict, table(TEXT), choice(UNKNOWN)), '`"error"`; `"drop"`; `"elsewhere"`: every hierarchy '
-          "has a leaf of that code more, whether or not it is needed, under which unknown codes are counted; or a "
-          "table `attribute = leaf` of leaves that there are. How many there were is told on the terminal, never in "
+          "has a leaf of that code more, whether or not it is needed, under which unknown codes are counted; or by "
+          'attribute, `{ home = "elsewhere", age = "drop", sex = "not known" }`, one of these or a leaf that there is. '
+          "How many there were is told on the terminal, never in "
           "the release", default="error", at="plan.unknown", digest="unknown", place=-1, always=True, take=_unknown),
     _data("records", WHOLE, "About how many records there are, as public knowledge, for a verdict before anything is "
           "spent: which tables will be readable, and which mostly noise", at="file.records", families=(RECORDS,),

@@ -19,7 +19,7 @@ from treetop.counts.group_reader import ALLOWED, GroupList, Rows
 from treetop.domain.constraints import COUNTED, LISTED, SAME, Fact, PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.domain.unit import TOTAL, Unknown
+from treetop.domain.unit import TOTAL, Unknown, drops
 from treetop.errors import FactError, HierarchyError, LossError, PlanError, PlanFileError
 from treetop.io.source import leaves_out, selected
 from treetop.plan import fields
@@ -312,20 +312,24 @@ def _read_spine(stated: Stated) -> PlanFile:
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
     stated.check_columns([*columns.values(), values["unit"]["id"]])
     trees = read_hierarchies(stated.attributes, folder)
+    own = {name: attribute.stated["unknown"] for name, attribute in stated.attributes.items()}
+    if not isinstance(unknown, str) or any(own.values()):
+        unknown = _by_attribute(section["data"], unknown, own)
     elsewhere = unknown == ELSEWHERE
-    if elsewhere:
-        trees = _with_elsewhere(section["data"], trees, bool(values["graph"]))
-        unknown = data["unknown"] = dict.fromkeys(trees, ELSEWHERE)
+    treated = dict.fromkeys(trees, unknown) if isinstance(unknown, str) else unknown
+    trees = _with_elsewhere(section["data"], trees, treated, bool(values["graph"]))
+    if not isinstance(unknown, str) or elsewhere:
+        unknown = treated
+        _check_unknown(stated, unknown, trees)
+    data["unknown"] = unknown
     order = values["spine"]["order"]
     if order is None and len(trees) > 2:
         order = JointMechanism.name
     spine = _make_spine(section["spine"], order, trees)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         stated.check_digest(name, tree)
-    if not elsewhere:
-        _check_unknown(section["data"], unknown, trees)
     unit = fields.arguments(values, "plan.unit")
-    if unknown != "drop" and selected(stated.counted, leaves_out(stated.counted)) is not None:
+    if not drops(unknown) and selected(stated.counted, leaves_out(stated.counted)) is not None:
         unit["may_be_missing"] = True
     with section["unit"].located():
         protected = Unit(**unit)
@@ -409,33 +413,42 @@ def _refuse_third(section: Section, order: str, trees: Mapping[str, Hierarchy]) 
     )
 
 
-def _with_elsewhere(section: Section, trees: Mapping[str, Hierarchy], is_graph: bool) -> dict[str, Hierarchy]:
-    """Return the hierarchies with a leaf for unknown codes; shared ones stay shared."""
-    if is_graph:
+def _by_attribute(section: Section, unknown: Any, own: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the treatment of the unknown codes of each attribute; its own goes before that of all."""
+    listed = {} if isinstance(unknown, str) else unknown
+    for attribute in listed:
+        if attribute not in own:
+            raise section.table("unknown").problem(f"{attribute!r} is not an attribute{nearest(attribute, own)}")
+    usual = unknown if isinstance(unknown, str) else "error"
+    return {name: stated or listed.get(name) or usual for name, stated in own.items()}
+
+
+def _with_elsewhere(
+    section: Section, trees: Mapping[str, Hierarchy], treated: Mapping[str, str], is_graph: bool
+) -> dict[str, Hierarchy]:
+    """Return the hierarchies with a leaf for unknown codes, where these go elsewhere; shared ones stay shared."""
+    added = [name for name, code in treated.items() if code == ELSEWHERE]
+    if added and is_graph:
         raise section.problem(f'unknown = "{ELSEWHERE}" is for tables, and this is a graph: write "error" or "drop"')
     own: dict[int, Hierarchy] = {}
-    for name, tree in trees.items():
+    for name in added:
+        tree = trees[name]
         if id(tree) not in own:
             try:
                 own[id(tree)] = tree.with_leaf(ELSEWHERE)
             except HierarchyError as problem:
                 raise section.problem(f'unknown = "{ELSEWHERE}": {name}: {problem}') from problem
-    return {name: own[id(tree)] for name, tree in trees.items()}
+    return {name: own.get(id(tree), tree) if name in added else tree for name, tree in trees.items()}
 
 
-def _check_unknown(section: Section, unknown: Any, trees: Mapping[str, Hierarchy]) -> None:
+def _check_unknown(stated: Stated, unknown: Mapping[str, str], trees: Mapping[str, Hierarchy]) -> None:
     """Refuse a missing leaf for unknown codes, before private data is read."""
-    if isinstance(unknown, str):
-        return
-    leaves = section.table("unknown")
-    for attribute in unknown:
-        if attribute not in trees:
-            raise leaves.problem(f"{attribute!r} is not an attribute{nearest(attribute, trees)}")
-    for attribute, tree in trees.items():
-        code = unknown.get(attribute)
-        if code is None or code not in tree.codes[-1].to_pylist():
-            stated = f"the leaf {code!r} is not in its hierarchy" if code else "no leaf is named for it"
-            raise leaves.problem(f"{attribute}: {stated}; name the leaf under which its unknown codes are counted")
+    for attribute, code in unknown.items():
+        if code not in ("error", "drop") and code not in trees[attribute].codes[-1].to_pylist():
+            own = stated.attributes[attribute]
+            why = f"unknown: the leaf {code!r} is not in the hierarchy of {attribute}"
+            where = own.section if own.stated["unknown"] else stated.sections["data"]
+            raise where.problem(f'{why}; name the leaf under which its unknown codes are counted, or "{ELSEWHERE}"')
 
 
 def plan_text(path: str | Path) -> str:
