@@ -16,7 +16,7 @@ import pytest
 from tests import everyday
 from tests.studio.visitor import Visitor, visiting
 
-STEPS = ("table", "hierarchy", "protected", "accuracy", "review", "release")
+STEPS = ("table", "columns", "protected", "accuracy", "review", "release")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SECRET = "SECRET"
 HOUSEHOLDS, GRAPH = ("households", "plan.toml"), ("graph", "friendships.toml")

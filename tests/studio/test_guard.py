@@ -11,7 +11,7 @@ import pytest
 from tests import everyday
 from tests.studio.visitor import Visitor, visiting
 
-STEPS = ("table", "hierarchy", "protected", "accuracy", "review", "release", "explore", "publish")
+STEPS = ("table", "columns", "protected", "accuracy", "review", "release", "explore", "publish")
 PRIVATE = "home,work\nSECRET-1,SECRET-2\n"
 
 
@@ -157,13 +157,13 @@ def test_nothing_private_is_printed_or_logged(tmp_path: Path, capfd: pytest.Capt
         table.write("SECRET-1,n1\n")
     with visiting(tmp_path) as visitor:
         visitor.send("table", do="choose", table="trips.csv")
-        visitor.send("hierarchy", do="files", file="places.csv")
+        visitor.send("columns", do="attribute", attribute="origin", how="hierarchy", file="places.csv")
         assert "SECRET-1" in visitor.see("hierarchy").text  # the steward sees it
         visitor.send("protected", entity="trip", contributions="1", neighbours="replace")
         visitor.send("accuracy", epsilon="1", delta="1e-8", by="epsilon")
         visitor.send("release", do="release", out="release", charge="no")
         assert "SECRET-1" in visitor.wait().plain  # the code stops it, and is named
-        visitor.send("hierarchy", do="unknown", unknown="drop")
+        visitor.send("columns", do="unknown", unknown="drop")
         visitor.send("release", do="release", out="release", charge="no", allow_dropped="on")
         assert "Released" in (page := visitor.wait()).plain and "1 of 601" in page.plain
         visitor.ask("GET", "nothing?code=SECRET-1")

@@ -58,7 +58,7 @@ def test_whatever_a_table_holds_is_text_on_every_page(hostile: Visitor) -> None:
     hostile.send("review", do="review", reviewer="<script>r</script>", note="</li><script>n</script>")
     hostile.send("release", do="release", out="release & 'x'", charge="yes", dataset="<b>d</b>")
     assert "Released" in hostile.wait().plain
-    for step in ("table", "hierarchy", "protected", "accuracy", "review", "release", "explore", "publish"):
+    for step in ("table", "columns", "protected", "accuracy", "review", "release", "explore", "publish"):
         assert hostile.see(step).status == 200
     hostile.see("explore?release=release%20%26%20%27x%27&q=%3Cscript%3E&where=" + "origin%3D%3Cscript%3E")
     hostile.see("review?against=%3Cscript%3E")

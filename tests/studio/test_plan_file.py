@@ -50,8 +50,8 @@ def test_whatever_is_saved_keeps_comments_and_the_layout_of_the_rest(tmp_path: P
         visitor.send("protected", entity="person", contributions="3", neighbours="add-remove", id="", population="")
         visitor.send("accuracy", epsilon="0.7", delta="1e-9", by="epsilon", resolve="fdr")
         visitor.send("table", do="prepare", title="All trips", header="auto", missing="NA, ?", column=["home", "work"])
-        visitor.send("hierarchy", do="unknown", unknown="elsewhere")
-        visitor.send("hierarchy", do="files", file="places.csv")
+        visitor.send("columns", do="unknown", unknown="elsewhere")
+        visitor.send("columns", do="attribute", attribute="origin", how="hierarchy", file="places.csv")
     text = (tmp_path / "plan.toml").read_text()
     assert comments(text) == comments(PLAN)
     assert 'title = "All trips"   # short' in text and "epsilon = 0.7  # see the minutes" in text
@@ -86,11 +86,11 @@ def test_a_second_tab_does_not_undo_the_first(own: Visitor) -> None:
 def test_a_plan_that_cannot_be_read_is_one_message_on_every_page(own: Visitor) -> None:
     path = own.folder / "plan.toml"
     path.write_text(path.read_text().replace("levels =", "levles ="))
-    for step in ("table", "hierarchy", "protected", "accuracy", "review", "release"):
+    for step in ("table", "columns", "protected", "accuracy", "review", "release"):
         page = own.see(step)
         assert page.status in (200, 422) and "Traceback" not in page.text
     path.write_text("[unit\n")
-    for step in ("table", "hierarchy", "protected", "accuracy", "review", "release", "explore", "publish"):
+    for step in ("table", "columns", "protected", "accuracy", "review", "release", "explore", "publish"):
         page = own.see(step)
         assert page.status in (200, 422), step
         assert "not valid TOML" in page.plain or step in ("explore", "publish")

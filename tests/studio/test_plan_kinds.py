@@ -13,7 +13,7 @@ from tests import everyday
 from tests.studio.visitor import Visitor, visiting
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PREPARED = ("table", "hierarchy", "protected", "accuracy")
+PREPARED = ("table", "columns", "protected", "accuracy")
 KINDS = {
     "records": ("pupils", "plan.toml"),
     "groups": ("households", "plan.toml"),
@@ -24,7 +24,7 @@ KINDS = {
 }
 FOREIGN: dict[str, dict[str, str | list[str]]] = {
     "table": {"do": "prepare", "header": "yes", "title": "Other", "missing": "NA", "column": ["x"]},
-    "hierarchy": {"do": "unknown", "unknown": "elsewhere"},
+    "columns": {"do": "unknown", "unknown": "elsewhere"},
     "protected": {"entity": "person", "contributions": "3", "neighbours": "replace", "id": "", "population": ""},
 }
 

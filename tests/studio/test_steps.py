@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,18 +24,22 @@ def test_from_a_table_to_a_site_and_the_plan_is_one_that_the_command_line_takes(
     visitor: Visitor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = visitor.folder
-    assert visitor.see("hierarchy").headers["location"].endswith("/table")
+    assert visitor.see("columns").headers["location"].endswith("/table")
     page = visitor.send("table", do="choose", table="trips.csv", plan="plan")
-    assert "600 rows" in page.plain and "How many codes match is shown here once" in page.plain
+    assert "600 rows" in page.plain
     page = visitor.send("table", do="prepare", title="Trips", period="2024", column=COLUMNS, header="auto")
     assert "Saved to plan.toml" in page.plain
-    assert "leaves 2 questions open" in visitor.see("hierarchy").plain
-    page = visitor.send("hierarchy", do="files", file="places.csv")
-    assert "5 of 5 codes of home are in town" in page.plain and "600 of 600 rows" in page.plain
+    page = visitor.see("columns")
+    assert page.plain.count("needs its values") == 2 and "open" not in page.plain
+    names = list(tomllib.loads((folder / "plan.toml").read_text())["attributes"])
+    page = visitor.send("columns", do="attribute", attribute=names[0], how="hierarchy", file="places.csv", levels="")
+    assert "5 of 5 codes of home match, in 600 of 600 rows" in page.plain
+    page = visitor.send("columns", do="attribute", attribute=names[1], how="same_as", same_as=names[0])
+    assert "5 of 5 codes of work match, in 600 of 600 rows" in page.plain
     page = visitor.send("protected", entity="trip", contributions="1", neighbours="replace", id="", population="")
     assert "all ten records of one trip are counted" in page.plain
     page = visitor.see("accuracy")
-    assert "Nothing is decided yet" in page.plain and "no safe default" in visitor.see("review").plain
+    assert "Nothing is decided yet" in page.plain and "How accurate, and how private?" in visitor.see("review").plain
     page = visitor.send("accuracy", epsilon="2", delta="1e-8", by="epsilon", resolve="full")
     assert page.field("epsilon") == "2"
     page = visitor.send("review", do="ledger", name="budget", epsilon="3", delta="1e-8", dataset="trips")
@@ -89,21 +95,18 @@ def test_a_raw_table_without_names_and_leading_zeros_is_prepared_by_clicks(tmp_p
         page = visitor.send("table", do="choose", table="trips.csv", header="auto")
         assert page.status == 422 and "header" in page.plain  # the first line would be taken for names
         visitor.send("table", do="choose", table="trips.csv", header="no")
-        page = visitor.send("hierarchy", do="files", file="places.csv")
-        assert "set it in step 1 (Table)" in page.plain
-        form: dict[str, str | list[str]] = {
-            "do": "prepare",
-            "column": ["column1", "column2"],
-            "header": "no",
-            "names": "home, work",
-        }
-        form |= {"trim": ["column1"], "pad.column1": "5", "pad.column2": "5"}
-        page = visitor.send("table", **form)
-        assert "Saved" in page.plain and page.plain.count("30 of 30 codes") == 2
-        missed = visitor.post("matched", do="prepare", header="no", names="home,work", **{"pad.work": "5"})
-        assert (
-            "0 of 30 codes of home match, in 0 of 600 rows" in missed.plain and "30 of 30 codes of work" in missed.plain
+        page = visitor.send("table", do="prepare", column=["column1", "column2"], header="no", names="home, work")
+        assert "Saved" in page.plain
+        page = visitor.send("columns", do="attribute", attribute="origin", how="hierarchy", file="places.csv")
+        assert "“Zeros in front, up to”: 5 for home" in page.plain and "“Trim blanks”: home" in page.plain
+        visitor.send("columns", do="attribute", attribute="destination", how="same_as", same_as="origin", pad="5")
+        missed = visitor.post(
+            "matched", do="attribute", attribute="origin", how="hierarchy", file="places.csv", pad="5"
         )
+        assert "0 of 30 codes of home match, in 0 of 600 rows" in missed.plain
+        form = {"do": "attribute", "attribute": "origin", "how": "hierarchy", "file": "places.csv", "pad": "5"}
+        page = visitor.send("columns", trim="yes", **form)
+        assert page.plain.count("30 of 30 codes") == 2
         visitor.send("protected", entity="trip", contributions="1", neighbours="add-remove")
         visitor.send("accuracy", epsilon="1", delta="", by="epsilon")
         file = tt.read_plan(tmp_path / "plan.toml")
@@ -151,13 +154,31 @@ def test_a_plan_is_compared_with_an_earlier_one(own: Visitor) -> None:
         ("protected", {"entity": "trip", "contributions": "3", "neighbours": ""}, "What must stay hidden?"),
         ("accuracy", {"epsilon": "-1", "delta": "1e-8", "by": "epsilon"}, "give a positive number"),
         ("accuracy", {"by": "error", "level": "x", "error": "3", "delta": "1e-8"}, "no table 'x'"),
-        ("table", {"do": "prepare", "header": "auto", "pad.home": "many"}, "is no number"),
+        (
+            "columns",
+            {"do": "attribute", "attribute": "origin", "how": "other", "pad": "many"},
+            "how long the codes are",
+        ),
         ("table", {"do": "prepare", "header": "auto", "keep": "year 2008"}, "is not understood"),
-        ("table", {"do": "prepare", "header": "auto", "pad.home": "900"}, "1 to 64"),
+        ("columns", {"do": "attribute", "attribute": "origin", "how": "other", "pad": "900"}, "1 to 64"),
         ("table", {"do": "choose", "table": "trips.csv", "plan": "plan.toml", "names": "a, b"}, "exists already, and"),
-        ("hierarchy", {"do": "files"}, "Choose at least one"),
-        ("hierarchy", {"do": "files", "file": "other.csv"}, "fits the table"),
-        ("hierarchy", {"do": "unknown", "unknown": "guess"}, "Choose one of the three"),
+        ("columns", {"do": "attribute", "attribute": "origin", "how": "hierarchy"}, "choose the file"),
+        (
+            "columns",
+            {"do": "attribute", "attribute": "origin", "how": "hierarchy", "file": "other.csv"},
+            "kind, colour",
+        ),
+        ("columns", {"do": "attribute", "attribute": "origin", "how": "values", "values": ""}, "is empty"),
+        (
+            "columns",
+            {"do": "attribute", "attribute": "origin", "how": "bands", "bands": "young old"},
+            "each band begins",
+        ),
+        ("columns", {"do": "attribute", "attribute": "origin", "how": "other", "name": "total"}, "Name in the release"),
+        ("columns", {"do": "attribute", "attribute": "gone", "how": "values"}, "not published any more"),
+        ("columns", {"do": "add", "add": "gone"}, "There is no column"),
+        ("columns", {"do": "count", "count": "gone"}, "gone"),
+        ("columns", {"do": "unknown", "unknown": "guess"}, "Choose one of the three"),
         ("review", {"do": "review", "reviewer": "Ada"}, "There is no ledger yet"),
         ("review", {"do": "ledger", "name": "x/y", "epsilon": "1"}, "cannot be a name"),
         ("release", {"do": "release", "out": "r", "charge": "yes"}, "There is no ledger yet"),
@@ -174,9 +195,12 @@ def test_what_cannot_be_meant_is_one_message_with_the_next_step_and_nothing_type
     if step == "release" and said == "exists already":
         page = mistaken.wait()
     assert said in page.plain and "Traceback" not in page.text
+    if page.status == 422:  # in the words of the page
+        refusal = page.plain.partition("That did not work. ")[2].partition(" Which columns")[0]
+        assert not re.search(r"`|--\w|\[(data|attributes|unit|loss|spine)\b", refusal[:400]), refusal
     assert page.status == (200 if said == "exists already" else 422)
-    for name in ("entity", "contributions", "epsilon", "delta", "error", "pad.home"):
-        if form.get(name) and step in ("protected", "accuracy", "table"):
+    for name in ("entity", "contributions", "epsilon", "delta", "error", "pad"):
+        if form.get(name) and step in ("protected", "accuracy", "columns"):
             assert page.field(name) == form[name]
     assert (mistaken.folder / "plan.toml").read_text() == before
 
@@ -196,12 +220,10 @@ def test_plans_of_other_kinds_are_shown_and_what_is_not_for_them_says_so(
 ) -> None:
     folder = shutil.copytree(Path(__file__).parents[2] / "examples" / example, tmp_path / example)
     with visiting(folder, plan) as visitor:
-        pages = {
-            step: visitor.see(step) for step in ("table", "hierarchy", "protected", "accuracy", "review", "release")
-        }
+        pages = {step: visitor.see(step) for step in ("table", "columns", "protected", "accuracy", "review", "release")}
     assert {page.status for page in pages.values()} == {200}
     assert "Digest of the plan" in pages["review"].plain and "Run the plan once" in pages["release"].plain
-    assert "The studio prepares tables of records" in pages["hierarchy"].plain
+    assert "From review on, all steps work here" in pages["columns"].plain
 
 
 def test_a_table_that_needs_to_be_told_how_it_is_read_says_so_and_then_is_read(own: Visitor) -> None:

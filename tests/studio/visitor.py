@@ -124,6 +124,9 @@ class Visitor:
         finally:
             connection.close()
         self.pages.append(page)
+        while "working?id=" in page.headers.get("location", "") or "data-working" in page.text:  # it takes a while
+            time.sleep(0.1)
+            page = self.ask("GET", page.headers.get("location", path), Sec_Fetch_Site="same-origin")
         return page
 
     def enter(self) -> Page:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from secrets import token_urlsafe
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, TypeVar
@@ -26,18 +27,21 @@ from starlette.types import ASGIApp
 
 from treetop.addons.site import SITE
 from treetop.addons.studio import rendering
+from treetop.addons.studio.background import Stopped, Work
 from treetop.addons.studio.folder import is_site
 from treetop.addons.studio.forms import Form, Upload, read_form
 from treetop.addons.studio.guard import Guard
-from treetop.addons.studio.state import Stale
-from treetop.addons.studio.steps import accuracy, explore, hierarchy, protected, publish, release, review, table
+from treetop.addons.studio.state import Stale, write
+from treetop.addons.studio.steps import accuracy, columns, explore, protected, publish, release, review, table
+from treetop.addons.studio.wording import STEPS as NAMES
+from treetop.addons.studio.wording import in_page_words
 from treetop.addons.studio.workspace import NoPlan, Workspace
 from treetop.errors import TreetopError, visible
 from treetop.release.folder import PAGE as CARD_PAGE
 
 STEPS: Mapping[str, ModuleType] = {
     "table": table,
-    "hierarchy": hierarchy,
+    "columns": columns,
     "protected": protected,
     "accuracy": accuracy,
     "review": review,
@@ -47,7 +51,11 @@ STEPS: Mapping[str, ModuleType] = {
 }
 _PLAIN = {"card.html", "index.html", "map.html"}
 _PIECE = 1 << 16
-_HIDDEN = ("seen", "do", "column")
+_HIDDEN = ("seen", "do", "attribute")
+_LONG = 1.5
+"""Seconds after which work goes on in the background, and a page says so."""
+_WORKS = 8
+"""Most pieces of work whose results are kept to be fetched."""
 T = TypeVar("T")
 
 
@@ -67,6 +75,8 @@ def make_app(workspace: Workspace, hosts: tuple[str, ...]) -> ASGIApp:
         Route(f"{room}/progress", pages.progress),
         Route(f"{room}/download", pages.download),
         Route(f"{room}/open", pages.open_plan, methods=["POST"]),
+        Route(f"{room}/again", pages.again, methods=["POST"]),
+        Route(f"{room}/working", pages.working, methods=["GET", "POST"]),
         Route(f"{room}/{{step}}", pages.step, methods=["GET", "POST"]),
         Route(f"{shelf}/map/{{name:path}}", pages.shown_map),
         Route(f"{shelf}/card/{{name:path}}", pages.shown_card),
@@ -91,6 +101,7 @@ class _Pages:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.asked: dict[str, int] = {}
+        self.works: dict[str, Work[Response]] = {}
 
     async def home(self, _: Request) -> Response:
         """Go to the first step that is not done."""
@@ -107,8 +118,38 @@ class _Pages:
             form = await _form(request)
             if isinstance(form, Response):
                 return form
-            return await self._away(self._act, name, form)
-        return await self._away(self._show, name, Form(list(request.query_params.multi_items())))
+            return await self._worked(name, partial(self._act, name, form))
+        return await self._worked(name, partial(self._show, name, Form(list(request.query_params.multi_items()))))
+
+    async def _worked(self, step: str, act: Callable[[], Response]) -> Response:
+        """Answer at once or, if it takes long, by a page that waits."""
+        work = Work(step, act)
+        if await work.wait(_LONG):
+            return work.value()
+        self.works = dict([*self.works.items()][-_WORKS:])
+        self.workspace.works = [one for one in (*self.works.values(), work) if not one.done]
+        self.works[name := token_urlsafe(8)] = work
+        return RedirectResponse(f"{self.workspace.keys.room}/working?id={name}", 303)
+
+    async def working(self, request: Request) -> Response:
+        """Show what runs, stop it, or give its result."""
+        work = self.works.get(name := request.query_params.get("id", ""))
+        if work is None:
+            return RedirectResponse(f"{self.workspace.keys.room}/", 303)
+        if request.method == "POST":
+            work.stop()
+        if await work.wait(_LONG if request.method == "POST" else 0.3):
+            if isinstance(work.problem, Stopped):
+                return await self._away(self._stopped, work)
+            return work.value()
+        return await self._away(self._waiting, name, work)
+
+    def _waiting(self, name: str, work: Work[Response]) -> Response:
+        shown = self._common(work.what, None) | {"id": name, "work": work}
+        return HTMLResponse(rendering.render("working.html", shown))
+
+    def _stopped(self, work: Work[Response]) -> Response:
+        return HTMLResponse(rendering.render("stopped.html", self._common(work.what, None)))
 
     def _act(self, name: str, form: Form) -> Response:
         module = STEPS[name]
@@ -116,7 +157,9 @@ class _Pages:
             return self._show(name, form)
         try:
             with self.workspace.lock:
+                before = self._text()
                 done = module.act(self.workspace, form)
+                self.workspace.histories[self.workspace.plan_name].keep(before, self._text(), NAMES[name])
         except NoPlan as problem:
             return self._say(str(problem), "table")
         except TreetopError as problem:
@@ -127,6 +170,26 @@ class _Pages:
         except (OSError, MemoryError) as problem:
             return self._show(name, form, _of_the_system(problem), 422)
         return self._say(done.said, done.to)
+
+    def _text(self) -> str:
+        return self.workspace.plan().text if self.workspace.has_plan else ""
+
+    async def again(self, request: Request) -> Response:
+        """Undo what was saved last, or do it again."""
+        form = await _form(request)
+        return form if isinstance(form, Response) else await self._away(self._again, form)
+
+    def _again(self, form: Form) -> Response:
+        way, to = form.get("way"), form.get("step") if form.get("step") in STEPS else "columns"
+        try:
+            with self.workspace.lock:
+                plan, history = self.workspace.plan(), self.workspace.histories[self.workspace.plan_name]
+                if form.get("seen") != plan.version:
+                    raise Stale("The plan was changed since this page was shown: look at it again, and then undo")
+                write(plan.path, history.go(way, plan.text))
+        except TreetopError as problem:
+            return self._say(str(problem), to)
+        return self._say("Undone." if way == "undo" else "Done again.", to)
 
     def _say(self, text: str, to: str) -> Response:
         if text:
@@ -149,12 +212,12 @@ class _Pages:
     def _common(self, name: str, problem: str | None) -> dict[str, Any]:
         workspace = self.workspace
         said, workspace.notices = workspace.notices, []
-        steps = list(rendering.STEPS)
+        steps, text = list(NAMES), self._text()
         at = steps.index(name)
         return {
             "step": name,
-            "title": rendering.STEPS[name],
-            "steps": rendering.STEPS,
+            "title": NAMES[name],
+            "steps": NAMES,
             "number": at + 1,
             "after": steps[at + 1] if at + 1 < len(steps) else None,
             "done": self._done(),
@@ -163,8 +226,9 @@ class _Pages:
             "has_plan": workspace.has_plan,
             "plans": [one.name for one in workspace.folder.files((".toml",))],
             "seen": workspace.plan().version if workspace.has_plan else "",
-            "said": said,
-            "problem": None if problem is None else visible(problem),
+            "said": list(map(in_page_words, said)),
+            "problem": None if problem is None else in_page_words(visible(problem)),
+            "offered": workspace.histories[workspace.plan_name].offered(text) if text else {},
             "shelf": workspace.keys.shelf,
             "running": workspace.job is not None and workspace.job.state == "running",
         }
@@ -179,14 +243,13 @@ class _Pages:
             attributes, unit, loss = (plan.get(name, default={}) for name in ("attributes", "unit", "loss"))
         except TreetopError:
             return {"table": True}
-        listed = [any(key in own for key in ("hierarchy", "values", "same_as")) for own in attributes.values()]
         other = plan.kind is not None  # whose questions are others, and answered in an editor
         answered = bool(unit) if other else all(key in unit for key in ("entity", "contributions", "neighbours"))
         has_loss = "epsilon" in loss or "rho" in loss
         releases = bool(workspace.folder.releases())
         return {
             "table": True,
-            "hierarchy": (bool(listed) or other) and all(listed),
+            "columns": (bool(attributes) or other) and not plan.waiting,
             "protected": answered,
             "accuracy": has_loss,
             "review": releases,
@@ -219,7 +282,7 @@ class _Pages:
         return await self._part(
             request,
             "matched.html",
-            lambda form: {"matched": table.matched(self.workspace, self.workspace.plan(), form)},
+            lambda form: {"matched": columns.matched(self.workspace, self.workspace.plan(), form)},
         )
 
     async def look(self, request: Request) -> Response:
@@ -251,7 +314,9 @@ class _Pages:
                         return Response(status_code=204)
                     return HTMLResponse(rendering.render(name, make(form)))
             except TreetopError as problem:
-                return HTMLResponse(rendering.render("trouble.html", {"trouble": visible(str(problem))}), 422)
+                return HTMLResponse(
+                    rendering.render("trouble.html", {"trouble": in_page_words(visible(str(problem)))}), 422
+                )
 
         return await self._away(made)
 

@@ -9,18 +9,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from treetop._util.choices import say_size
-from treetop.errors import printable
-
-STEPS = {
-    "table": "Table",
-    "hierarchy": "Hierarchy",
-    "protected": "Who is protected",
-    "accuracy": "How accurate",
-    "review": "Review",
-    "release": "Release",
-    "explore": "Explore",
-    "publish": "Publish",
-}
+from treetop.addons.studio.wording import in_page_words
+from treetop.errors import printable, visible
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1l6 9h-4v5H6v-5H2z" fill="#2f6b4f"/></svg>'
@@ -57,13 +47,18 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "size": say_size, "cell": _cell}
+    environment.filters |= {"number": _number, "size": say_size, "cell": _cell, "words": _words}
     return environment
 
 
 def _cell(value: Any) -> str:
     """Write a value of the table on one line, without characters that would turn the text around it."""
     return printable(str(value))
+
+
+def _words(text: Any) -> str:
+    """Write a message of the library in the words of the pages."""
+    return in_page_words(visible(str(text)))
 
 
 def _number(value: Any) -> str:

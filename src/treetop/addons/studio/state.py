@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from treetop.addons.studio.folder import Folder
+from treetop.addons.studio.wording import control_for
 from treetop.domain.spine import BELOW, TIMES
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.plan.fields import DEGREES, GROUPS
@@ -23,29 +23,13 @@ from treetop.plan.file import PlanFile, family_of, named_files, parse_plan, plan
 from treetop.plan.file.describe import value as written
 from treetop.plan.file.edit import Changes, changed, parsed
 
+_MANY = 100
+"""Most versions of a plan that a session keeps."""
 _STAND_INS: Mapping[str, Mapping[str, Any]] = {
     "unit": {"entity": "record", "contributions": 1, "neighbours": "replace"},
     "loss": {"epsilon": Decimal(1), "delta": Decimal("1e-8")},
 }
 """Stand-ins for open questions, so that hierarchies and codes can be shown before they are answered."""
-
-_EDITOR = "in an editor: no page of the studio has a control for it"
-_CONTROLS: Mapping[str, str] = {
-    "attributes": "in step 2 (Hierarchy), under “Attributes of the plan”",
-    "spine": "in step 2 (Hierarchy), by “Order the levels anew”",
-    "unit": "in step 3 (Who is protected)",
-    "loss": "in step 4 (How accurate), or in an editor if it is about split, accounting or noise",
-    "release": "in step 4 (How accurate), or in an editor if it is about intervals",
-    "data": "in step 1 (Table), under “Prepare it”",
-    "data.source": "in step 1 (Table), by “Take another table”",
-    "data.unknown": "in step 2 (Hierarchy), under “Codes that match”",
-}
-"""By section or field of the plan file, the control that changes it."""
-
-
-def control_for(field: str) -> str:
-    """Return the place to change a field of the plan file, as the end of a sentence."""
-    return _CONTROLS.get(field) or _CONTROLS.get(field.partition(".")[0]) or _EDITOR
 
 
 class Stale(TreetopError):
@@ -121,7 +105,7 @@ class PlanText:
             except DataError as problem:
                 raise PlanFileError(
                     f"{self.path.name}: [{field}] names {name!r}, which {problem}. Copy it into the folder, and "
-                    f"change the plan {control_for(field)}"
+                    f"change the plan {control_for(f'[{field}]')}"
                 ) from problem
 
     def _parse(self, text: str) -> PlanFile:
@@ -153,6 +137,10 @@ class PlanText:
             return self._read
         if self.kind is not None:  # whose questions are others
             raise self._read
+        return self._parse(changed(self.text, self._lacking(), self.path.name))
+
+    def _lacking(self) -> dict[tuple[tuple[str, ...], str], Any]:
+        """Return stand-ins for the open questions about the unit and the loss."""
         stated = {name: self.values.get(name, {}) for name in _STAND_INS}
         lacking: dict[tuple[tuple[str, ...], str], Any] = {
             ((section,), field): value
@@ -162,13 +150,52 @@ class PlanText:
         }
         if "epsilon" in stated["loss"]:  # without a delta it is a pure one
             lacking.pop((("loss",), "delta"), None)
-        return self._parse(changed(self.text, lacking, self.path.name))
+        return lacking
+
+    @cached_property
+    def draft(self) -> PlanFile:
+        """The plan, with stand-ins for lists of codes that are open as well."""
+        if not (waiting := self.waiting):
+            return self.sketch
+        own = self.get("attributes", default={})
+        filled = {name: {"values": ["a", "b"]} for name in waiting}
+        changes = self._lacking() | {(("attributes", name), "values"): ["a", "b"] for name in waiting}
+        changes |= {(("attributes", name), field): None for name in waiting for field in ("levels", "widths", "codes")}
+        ordered = spine_changes({"attributes": {**own, **filled}, "spine": {"order": self.get("spine", "order")}}, True)
+        return self._parse(changed(self.text, {**changes, **ordered, (SPINE, "margins"): None}, self.path.name))
+
+    @cached_property
+    def waiting(self) -> list[str]:
+        """The attributes without a list of codes."""
+        own = self.get("attributes", default={}) if self.kind is None else {}
+        return [name for name, one in own.items() if not isinstance(one, Mapping) or not LISTS & one.keys()]
+
+    @cached_property
+    def questions(self) -> list[tuple[str, str]]:
+        """What the plan leaves open: the step that asks, and the question."""
+        if self.kind is not None:
+            return [] if self.open is None else [("protected", self.open)]
+        asked = [("columns", f"Which values can {name} have?") for name in self.waiting]
+        if not self.get("attributes", default={}):
+            asked = [("columns", "Which columns do you publish?")]
+        unit, loss = (self.get(name, default={}) for name in ("unit", "loss"))
+        for field, question in (
+            ("entity", "Who or what is protected?"),
+            ("contributions", "How many records can one of them have?"),
+            ("neighbours", "What must stay hidden?"),
+        ):
+            asked += [] if field in unit else [("protected", question)]
+        if not {"epsilon", "rho"} & loss.keys():
+            asked.append(("accuracy", "How accurate, and how private?"))
+        if not isinstance(self.get("data", "source"), str):
+            asked.append(("table", "Which file holds the private records?"))
+        return asked or ([] if self.open is None else [("review", self.open)])
 
     @cached_property
     def problem(self) -> TreetopError | None:
         """The error of the plan, apart from open questions; None if it has none."""
         try:
-            _ = self.sketch.prepare
+            _ = self.draft.prepare
         except IncompletePlan:
             return None
         except TreetopError as problem:
@@ -204,10 +231,9 @@ class PlanText:
         if text == self.text:
             return after
         if after.problem is not None and (self.problem is None or str(self.problem) == str(after.problem)):
-            found = re.search(r"\[([\w.]+)", str(after.problem))
             raise PlanFileError(
-                f"Nothing was saved, because {self.path.name} would not read: {after.problem}.\nMend it "
-                f"{control_for(found[1] if found else '')}"
+                f"Nothing was saved, because the plan would not read: {after.problem}.\nMend it "
+                f"{control_for(str(after.problem))}"
             )
         write(self.path, text)
         return after
@@ -239,6 +265,8 @@ def write(path: Path, text: str) -> None:
 # The order of the spine, kept in step with the attributes of a plan when these change.
 
 SPINE = ("spine",)
+LISTS = {"hierarchy", "values", "same_as", "bands", "dates"}
+"""Fields of an attribute that say which codes there are."""
 _ENDS = {"origin", "destination"}
 _ANY = "bottom-up"
 _FLAT = "value"
@@ -278,9 +306,9 @@ def level_names(name: str, attributes: Mapping[str, Any]) -> list[str] | None:
     own = attributes[name]
     if (twin := own.get("same_as")) in attributes and twin != name:
         return level_names(twin, {**attributes, name: {}})
-    if "levels" in own and ("hierarchy" in own or "values" in own):
-        return list(own["levels"])
-    return [_FLAT] if "values" in own else None
+    if not LISTS & own.keys():
+        return None
+    return list(own["levels"]) if "levels" in own else [_FLAT]
 
 
 def default_order(levels: Mapping[str, Sequence[str] | None]) -> list[str]:
@@ -338,3 +366,38 @@ def _chains(step: str) -> list[str]:
 
 def _tokens(step: str) -> list[str]:
     return [token.strip() for chain in _chains(step) for token in chain.split(BELOW.strip())]
+
+
+class History:
+    """The saved versions of one plan, to go back to and forth again."""
+
+    def __init__(self) -> None:
+        self._versions: list[tuple[str, str]] = []
+        """Texts, each with the step that saved it."""
+        self._at = 0
+
+    def keep(self, before: str, after: str, said: str) -> None:
+        """Note what was saved."""
+        if not before or before == after:
+            return
+        del self._versions[self._at + 1 :]
+        if not self._versions or self._versions[-1][0] != before:  # an editor has changed it
+            self._versions.append((before, "in an editor"))
+        self._versions = [*self._versions, (after, said)][-_MANY:]
+        self._at = len(self._versions) - 1
+
+    def offered(self, text: str) -> dict[str, str]:
+        """Return what can be undone and done again, and which step had saved it."""
+        if not self._versions or self._versions[self._at][0] != text:
+            return {}
+        offered = {"undo": self._versions[self._at][1]} if self._at else {}
+        if self._at + 1 < len(self._versions):
+            offered["redo"] = self._versions[self._at + 1][1]
+        return offered
+
+    def go(self, way: str, text: str) -> str:
+        """Return the version before or after the one that the plan has."""
+        if way not in self.offered(text):
+            raise PlanFileError("There is nothing to undo: the plan was changed in an editor, or is the first version")
+        self._at += 1 if way == "redo" else -1
+        return self._versions[self._at][0]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from treetop.addons.studio.background import Work
 from treetop.addons.studio.folder import LEDGERS, PLANS, Folder
 from treetop.addons.studio.guard import Keys
 from treetop.addons.studio.job import Job
-from treetop.addons.studio.state import PlanText
+from treetop.addons.studio.state import History, PlanText
 from treetop.advice.trials import MadeUp, made_up
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LedgerError, PlanError, PlanFileError, TreetopError, visible
@@ -41,9 +42,13 @@ class Workspace:
         self.lock = threading.RLock()
         self.pool = ThreadPoolExecutor(_THREADS, "studio")
         self.job: Job | None = None
+        self.works: list[Work[Any]] = []
+        """Other work in the background that may still run."""
         self.notices: list[str] = []
         """Messages to show once on the next page."""
         self.ledger_name: str | None = None
+        self.histories: defaultdict[str, History] = defaultdict(History)
+        """By plan file, its saved versions."""
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self.plan_name = self._first_plan() if plan is None else plan
         self.folder.find(self.plan_name, PlanFileError)
@@ -80,7 +85,7 @@ class Workspace:
 
     def source(self, plan: PlanText) -> Source:
         """Return the private table of a plan, prepared by the plan."""
-        file = plan.sketch
+        file = plan.draft
         if file.source is None:
             raise PlanError("The plan names no table: choose one")
         refuse_database(file.source)
@@ -94,11 +99,17 @@ class Workspace:
             raise PlanError("The table of this plan cannot be shown here: look at it with treetop inspect")
         return table
 
-    def inspect(self, source: Source, hierarchies: tuple[str, ...] = (), count: str | None = None) -> Inspection:
-        """Inspect the private table; the last few inspections are kept in memory while nothing changes."""
-        files = [Path(str(source.location)), *(self.folder.file(one) for one in hierarchies)]
-        key = ("inspect", repr(vars(source)), tuple(map(_stamp, files)), count)
-        return self.kept(key, lambda: inspect_table(source, files[1:] or None, count))
+    def inspect(
+        self, source: Source, hierarchies: Mapping[str, Mapping[str, str]] | None = None, count: str | None = None
+    ) -> Inspection:
+        """Inspect the private table, beside public files, each with how it is read.
+
+        The last few inspections are kept in memory while nothing changes.
+        """
+        public = {self.folder.file(name): reading for name, reading in (hierarchies or {}).items()}
+        key = ("inspect", repr(vars(source)), tuple(map(_stamp, [Path(str(source.location)), *public])), count)
+        files = [Source(path, **reading) for path, reading in public.items()]  # type: ignore[arg-type]
+        return self.kept((*key, repr(hierarchies)), lambda: inspect_table(source, files or None, count))
 
     def twin(self, spine: Spine, total: int) -> MadeUp:
         """Return the made-up twin of a spine."""
@@ -139,6 +150,8 @@ class Workspace:
         if self.job is not None:
             self.job.cancel()
             self.job.wait()
+        for work in self.works:
+            work.stop()
         self.pool.shutdown(cancel_futures=True)
 
     def choose_ledger(self, name: str) -> None:

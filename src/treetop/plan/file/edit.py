@@ -78,6 +78,48 @@ def without_section(text: str, section: Path, file: str = "the plan") -> str:
     return _checked("\n".join(lines).rstrip() + "\n", expected, file)
 
 
+def moved(text: str, section: Path, before: Path, file: str = "the plan") -> str:
+    """Return the text of a plan file with a section, its comments and subsections moved before another section.
+
+    >>> print(moved("[a.x]\\ni = 1\\n[a.y]\\ni = 2\\n", ("a", "y"), ("a", "x")), end="")
+    [a.y]
+    i = 2
+    [a.x]
+    i = 1
+    """
+    expected = parsed(text, file)
+    lines = text.removeprefix("\ufeff").splitlines()
+    gone = _table_lines(lines, section)
+    block = [line for at, line in enumerate(lines) if at in gone]
+    rest = [line for at, line in enumerate(lines) if at not in gone]
+    starts = [one.start for one in _items(rest) if one.kind == "header" and one.section[: len(before)] == before]
+    if not starts or not block:
+        raise _not_understood(file)
+    at = _before(rest, starts[0])
+    return _checked("\n".join([*rest[:at], *block, *rest[at:]]).rstrip() + "\n", expected, file)
+
+
+def renamed(text: str, section: Path, name: str, file: str = "the plan") -> str:
+    """Return the text of a plan file with the last name of a section changed, also in its subsections.
+
+    >>> renamed("[a.x]\\n[a.x.z]\\ni = 2\\n", ("a", "x"), "y")
+    '[a.y]\\n[a.y.z]\\ni = 2\\n'
+    """
+    expected = parsed(text, file)
+    outer, deep = expected, len(section)
+    for part in section[:-1]:
+        outer = outer[part]
+    items = {(name if own == section[-1] else own): item for own, item in outer.items()}
+    outer.clear()
+    outer.update(items)
+    lines = text.removeprefix("\ufeff").splitlines()
+    for one in list(_items(lines)):
+        if one.kind == "header" and one.section[:deep] == section:
+            path = [*section[:-1], name, *one.section[deep:]]
+            lines[one.start] = f"[{'.'.join(map(written_key, path))}]{_remark(lines[one.start])}"
+    return _checked("\n".join(lines).rstrip() + "\n", expected, file)
+
+
 def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: str) -> None:
     """Change a field in the parsed values."""
     inner = values
@@ -205,15 +247,20 @@ def _without(lines: list[str], section: Path, name: str) -> list[str]:
 
 def _without_table(lines: list[str], section: Path) -> list[str]:
     """Return the lines without a section of this name, and those under it."""
-    headers = [one for one in _items(lines) if one.kind == "header"]
-    stops = [*(_before(lines, one.start) for one in headers[1:]), len(lines)][: len(headers)]
-    gone = {
-        at
-        for one, stop in zip(headers, stops, strict=True)
-        if one.section[: len(section)] == section
-        for at in range(one.start, stop)
-    }
+    gone = _table_lines(lines, section)
     return [line for at, line in enumerate(lines) if at not in gone]
+
+
+def _table_lines(lines: Sequence[str], section: Path) -> set[int]:
+    """Return the numbers of the lines of a section, of those under it, and of the comments above them."""
+    headers = [one for one in _items(lines) if one.kind == "header"]
+    starts = [_before(lines, one.start) for one in headers]
+    return {
+        at
+        for one, start, stop in zip(headers, starts, [*starts[1:], len(lines)][: len(headers)], strict=True)
+        if one.section[: len(section)] == section
+        for at in range(start, stop)
+    }
 
 
 def _before(lines: Sequence[str], header: int) -> int:

@@ -35,6 +35,14 @@ for (const form of document.querySelectorAll("form[data-live]:not([data-accuracy
   form.addEventListener("input", () => later(form, () => refresh(form)));
 }
 
+for (const form of document.querySelectorAll("form[data-how]")) { // only the controls of the chosen way are shown
+  const parts = form.querySelectorAll("[data-of]");
+  const choose = () => { for (const part of parts) part.hidden = part.dataset.of !== form.elements.how.value; };
+  form.addEventListener("change", choose);
+  for (const part of parts) part.addEventListener("input", () => { form.elements.how.value = part.dataset.of; });
+  choose();
+}
+
 const knobs = document.querySelector("form[data-accuracy]");
 if (knobs) {
   const set = (name, value) => { if (value !== undefined && value !== "") knobs.elements[name].value = value; };
@@ -79,6 +87,22 @@ if (running) {
     setTimeout(look, 400);
   };
   setTimeout(look, 200);
+}
+
+const working = document.querySelector("[data-working]");
+if (working) {
+  const seconds = document.getElementById("seconds");
+  const again = async () => {
+    try {
+      const answer = await fetch(location.href, { redirect: "manual" });
+      const page = answer.type === "opaqueredirect" ? "" : await answer.text();
+      const told = new DOMParser().parseFromString(page, "text/html").getElementById("seconds");
+      if (!told) { location.replace(location.href); return; }
+      seconds.textContent = told.textContent;
+    } catch { seconds.textContent = "The studio does not answer: was it stopped?"; }
+    setTimeout(again, 700);
+  };
+  setTimeout(again, 300);
 }
 
 const print_ = document.querySelector("[data-print]");

@@ -39,6 +39,9 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     """Return the values of the page."""
     plan = workspace.plan()
     values: dict[str, Any] = {"trouble": None, "look": None, "stated": plan.get("loss", default={}) != {}}
+    values["open"] = [one for one in plan.questions if one[0] == "columns"]
+    if values["open"]:
+        return values
     try:
         values["look"] = look(workspace, plan, Form())
     except TreetopError as problem:

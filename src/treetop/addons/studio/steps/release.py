@@ -35,7 +35,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
         values["progress"] = progress(workspace.job)
     if workspace.has_plan:
         plan = workspace.plan()
-        values |= {"open": plan.open, "file": plan.whole}
+        values |= {"open": plan.questions, "file": plan.whole}
     return values
 
 
@@ -52,7 +52,7 @@ def act(workspace: Workspace, form: Form) -> Done:
         raise PlanError("The plan was changed since this page was shown: look at it again, and then release")
     file = plan.whole
     if file is None:
-        raise PlanError(f"The plan still has open questions. {plan.open}")
+        raise PlanError("The plan still has open questions: they are listed below")
     run = RunOptions(keep_measurements="keep_measurements" in form, allow_dropped="allow_dropped" in form)
     if form.get("charge", "yes") == "yes":
         run = replace(run, ledger=workspace_ledger(workspace), dataset=form.get("dataset") or None)

@@ -31,7 +31,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
         values["differences"] = differences(_text(workspace, entered.get("against")), plan.text)
     file = plan.whole
     if file is None:
-        return values | {"open": plan.open}
+        return values | {"open": plan.questions}
     summary = plan_summary(file)
     values |= {"summary": summary, "file": file, "guarantee": _guarantee(summary)}
     values["meaning"] = [

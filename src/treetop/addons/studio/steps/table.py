@@ -1,18 +1,17 @@
-"""Step 1: the table. It is chosen or dropped, inspected, and prepared by rules that go into the plan."""
+"""Step 1: the table. It is chosen or dropped, read, and its rows are prepared by rules that go into the plan."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Done, Form
-from treetop.addons.studio.state import PlanText, write
+from treetop.addons.studio.state import PlanText, spine_changes, write
 from treetop.addons.studio.workspace import Workspace, refuse_database
-from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
+from treetop.errors import DataError, PlanFileError, TreetopError
 from treetop.inspection import Inspection
-from treetop.inspection.suggest import Matched, match_codes
 from treetop.io.source import Source
 from treetop.plan.file import draft_plan
 from treetop.plan.file.edit import Changes
@@ -47,8 +46,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     values |= {"source": plan.get("data", "source"), "kind": plan.kind, "reading": _stated_reading(plan)}
     try:
         inspection = workspace.inspect(raw(workspace, plan))
-        values |= _found(inspection, plan) | {"form": _form(plan, inspection, entered)}
-        values["matched"] = matched(workspace, plan, entered if entered.get("do") == "prepare" else Form())
+        values |= _found(inspection) | {"form": _form(plan, inspection, entered)}
     except TreetopError as problem:
         values["trouble"] = str(problem)
     return values
@@ -79,8 +77,9 @@ def _choose(workspace: Workspace, form: Form) -> Done:
     how = {name: form.get(name) or None for name in READING}
     source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
     inspection = workspace.inspect(source)
-    write(target, draft_plan(inspection, target.parent))
     workspace.plan_name = name
+    draft = PlanText(target, draft_plan(inspection, target.parent), workspace.folder)
+    write(target, draft.changed(spine_changes(draft.values, anew=bool(draft.waiting))))
     return Done("table", f"{inspection.rows:,} rows were read. A draft of the plan is in {name}.")
 
 
@@ -102,47 +101,22 @@ def raw(workspace: Workspace, plan: PlanText) -> Source:
     return Source(str(path), **{name: data[name] for name in taken if name in data})
 
 
-def _found(inspection: Inspection, plan: PlanText) -> dict[str, Any]:
+def _found(inspection: Inspection) -> dict[str, Any]:
     """Return the findings of an inspection, in words."""
     told = [f"Columns that nest: {' > '.join(chain)}." for chain in inspection.chains]
     told += [f"{name} names the codes of {code}." for name, code in inspection.names.items()]
     told += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
-    told += inspection.notes
-    told += [line for identifier in inspection.identifiers for line in identifier.sentences()]
-    attributes = plan.get("attributes", default={})
-    used = {one.get("column", name): name for name, one in attributes.items() if isinstance(one, Mapping)}
-    return {"inspection": inspection, "told": told, "used": used}
+    return {"inspection": inspection, "told": told + list(inspection.notes)}
 
 
 def _form(plan: PlanText, inspection: Inspection, entered: Form) -> dict[str, Any]:
     """Return the values of the preparation form: those entered, or those of the plan."""
-    data = plan.get("data", default={})
-    trim = data.get("trim", ())
     names = [column.name for column in inspection.columns]
     stated = _stated_reading(plan) | _stated_texts(plan)
     stated["names"] = stated["names"] or ", ".join(names)
-    columns = [
-        {
-            "name": name,
-            "trim": trim is True or name in (trim or ()),
-            "pad": data.get("pad", {}).get(name, ""),
-            "thousands": data.get("thousands", {}).get(name, ""),
-        }
-        for name in names
-    ]
     if entered.get("do") == "prepare":
         stated |= {name: entered.get(name) for name in stated}
-        columns = [
-            {
-                "name": name,
-                "trim": name in entered.all("trim"),
-                "pad": entered.get(f"pad.{name}"),
-                "thousands": entered.get(f"thousands.{name}"),
-            }
-            for name in names
-        ]
-    guess = inspection.count if not data.get("count") else None
-    return {**stated, "columns": columns, "guess": guess}
+    return {**stated, "columns": names}
 
 
 def _stated_texts(plan: PlanText) -> dict[str, str]:
@@ -150,19 +124,17 @@ def _stated_texts(plan: PlanText) -> dict[str, str]:
     data = plan.get("data", default={})
     return {
         "missing": ", ".join(data.get("missing", ())),
-        "count": data.get("count", ""),
         "keep": _pairs(data.get("keep", {})),
         "drop": _pairs(data.get("drop", {})),
-        "bands": _pairs({column: list(map(str, edges)) for column, edges in data.get("bands", {}).items()}, " "),
         "period": data.get("period", ""),
         "title": plan.get("title", default=""),
     }
 
 
-def _pairs(values: Mapping[str, Any], between: str = ", ") -> str:
+def _pairs(values: Mapping[str, Any]) -> str:
     """Write values by column, one column per line."""
     return "\n".join(
-        f"{column} = {between.join([given] if isinstance(given, str) else list(given))}"
+        f"{column} = {', '.join([given] if isinstance(given, str) else list(given))}"
         for column, given in values.items()
     )
 
@@ -204,46 +176,21 @@ def changes_of(form: Form, plan: PlanText) -> Changes:
     def new(column: str) -> str:
         return renamed.get(column, column)
 
-    bands = {}
-    for column, edges in _read_pairs(form.get("bands"), "Bands").items():
-        numbers = [one for text in edges for one in text.split()]
-        if not all(re.fullmatch(r"-?[0-9]{1,9}", one) for one in numbers):
-            raise DataError(f"Bands: those of {column} begin at {' '.join(numbers)!r}: give whole numbers, as 0 15 65")
-        bands[new(column)] = [int(one) for one in numbers]
-    pad = {}
-    for column, width in form.under("pad.").items():
-        if not width.isdecimal():
-            raise DataError(f"How long are the codes of {column}? {width!r} is no number: give one, such as 5")
-        pad[new(column)] = int(width)
-    thousands = {new(column): mark for column, mark in form.under("thousands.").items()}
-    stated_trim, shown = plan.get("data", "trim"), form.all("column")
-    every = stated_trim is True and set(form.all("trim")) == set(shown)
-    trim: bool | list[str] = True if every else [new(column) for column in form.all("trim")]
-    if shown:  # rules for columns that the form does not show stay
-        pad |= {c: width for c, width in plan.get("data", "pad", default={}).items() if c not in shown}
-        thousands |= {c: mark for c, mark in plan.get("data", "thousands", default={}).items() if c not in shown}
-        if isinstance(trim, list) and isinstance(stated_trim, list):
-            trim += [column for column in stated_trim if column not in shown]
-            trim = stated_trim if set(trim) == set(stated_trim) else trim
     missing = [one.strip() for one in _LISTS.split(form.get("missing")) if one.strip()]
     keep, drop = ({new(c): v for c, v in _read_pairs(form.get(n), n.title()).items()} for n in ("keep", "drop"))
     changes: dict[tuple[tuple[str, ...], str], Any] = {
         **(_reading(form) if "header" in form else {}),
-        (DATA, "trim"): trim or None,
-        (DATA, "pad"): pad or None,
-        (DATA, "thousands"): thousands or None,
         (DATA, "missing"): missing or None,
-        (DATA, "bands"): bands or None,
         (DATA, "keep"): keep or None,
         (DATA, "drop"): drop or None,
-        (DATA, "count"): new(form.get("count")) or None,
         (DATA, "period"): form.get("period") or None,
         ((), "title"): form.get("title") or None,
     }
-    if "count" not in form:
-        changes.pop((DATA, "count"))
     reading = _stated_reading(plan)
-    if form.get("header") == reading["header"] and form.get("names") in (reading["names"], ", ".join(shown)):
+    if form.get("header") == reading["header"] and form.get("names") in (
+        reading["names"],
+        ", ".join(form.all("column")),
+    ):
         changes.pop((DATA, "names"), None)
     for field, text in {} if renamed else _stated_texts(plan).items():
         if field in form and form.get(field).splitlines() == text.strip().splitlines():  # as it was shown
@@ -254,6 +201,13 @@ def changes_of(form: Form, plan: PlanText) -> Changes:
             changes[("attributes", name), "column"] = renamed[column]
     if (own := plan.get("unit", "id")) in renamed:
         changes[("unit",), "id"] = renamed[own]
+    if (own := plan.get("data", "count")) in renamed:
+        changes[DATA, "count"] = renamed[own]
+    for field in ("pad", "thousands", "trim"):
+        if renamed and isinstance(rules := plan.get("data", field), Mapping):
+            changes[DATA, field] = {new(column): rule for column, rule in rules.items()}
+        elif renamed and isinstance(rules, list):
+            changes[DATA, field] = [new(column) for column in rules]
     return changes
 
 
@@ -263,27 +217,3 @@ def _renamed(form: Form, plan: PlanText) -> dict[str, str]:
     if not after or len(before) != len(after):
         return {}
     return {old: new for old, new in zip(before, after, strict=True) if old != new}
-
-
-def matched(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
-    """Count the matching codes, with the table prepared by the plan, or by the form."""
-    try:
-        if entered:
-            plan = plan.with_text(plan.changed(changes_of(entered, plan)))
-        file = plan.sketch
-        found = _counted(workspace, plan, file.plan.spine.attributes, file.columns)
-        return {"rows": found, "why": None, "all": all(one.known_rows == one.rows for one in found)}
-    except TreetopError as problem:
-        return {"rows": [], "why": _first_line(problem), "all": False}
-
-
-def _counted(
-    workspace: Workspace, plan: PlanText, trees: Mapping[str, Any], columns: Mapping[str, str]
-) -> Sequence[Matched]:
-    return match_codes(workspace.source(plan), trees, columns)
-
-
-def _first_line(problem: TreetopError) -> str:
-    if isinstance(problem, IncompletePlan) and ("hierarchy" in str(problem) or "attributes" in str(problem)):
-        return "How many codes match is shown here once the hierarchy is chosen, in step 2."
-    return str(problem)
