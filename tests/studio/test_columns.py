@@ -56,6 +56,41 @@ def test_ages_that_were_drafted_in_two_levels_are_listed_by_clicks(deaths: Path)
     assert tt.read_plan(deaths / "plan.toml").plan.spine.leaves == 4 * 100 * 2
 
 
+def test_bands_dates_names_and_blanks_by_clicks(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{n % 28 + 1:02}/{n % 12 + 1:02}/2021,{n % 101},{n % 2},{'' if n % 3 else 'x'}\n" for n in range(900)
+    )
+    (tmp_path / "deaths.csv").write_text(f"date,age,male,brand\n{rows}")
+    with visiting(tmp_path) as visitor:
+        visitor.send("table", do="choose", table="deaths.csv")
+        for column in ("date", "age", "male", "brand"):
+            if column not in plan_of(tmp_path)["attributes"]:
+                visitor.send("columns", do="add", add=column)
+        for typed in ("0 18 40 60 80", "0, 18, 40, 60, 80", "0;18;40;60;80", "0,18,40,60,80"):
+            save(visitor, "age", "bands", bands=typed)
+            assert plan_of(tmp_path)["attributes"]["age"]["bands"] == [0, 18, 40, 60, 80]
+        assert visitor.see("columns").field("bands")
+        page = save(
+            visitor, "date", "dates", unit=["year", "month"], first="2021-01", last="2021-12", format="dd/mm/yyyy"
+        )
+        assert "28 of" not in page.plain and "of date match" in page.plain
+        save(visitor, "male", "values", values="0 = female\n1 = male")
+        page = save(visitor, "brand", "values", values="x", blank="none")
+        assert "2 of 2 codes of brand match" in page.plain
+        answer(visitor)
+        attributes = plan_of(tmp_path)["attributes"]
+        assert attributes["male"] == {"column": "male", "values": ["0", "1"], "labels": {"0": "female", "1": "male"}}
+        assert attributes["brand"] == {"column": "brand", "values": ["x"], "blank": "none"}
+        assert all(
+            one.count("all of them") == 1 for one in visitor.see("columns").plain.split("How many codes match")[1:]
+        )
+        visitor.send("release", do="release", out="release", charge="no")
+        assert "Released" in visitor.wait().plain
+    spine = tt.read_plan(tmp_path / "plan.toml").plan.spine
+    assert spine.leaves == 12 * 5 * 2 * 2
+    assert tt.Release.load(tmp_path / "release").query(age="80+") > 0
+
+
 def test_columns_are_added_removed_moved_and_renamed(deaths: Path) -> None:
     with visiting(deaths) as visitor:
         visitor.send("table", do="choose", table="deaths.csv")

@@ -121,7 +121,7 @@ def test_nothing_outside_the_folder_is_listed_read_or_written(own: Visitor, besi
     for name in ("../evil.csv", "..\\evil.csv", "linked/evil.csv"):
         assert own.upload(name, PRIVATE).status in (200, 422)
     (own.folder / "evil.csv").unlink()  # the name alone was taken
-    page = own.send("hierarchy", do="files", file=up)
+    page = own.send("columns", do="attribute", attribute="origin", how="hierarchy", file=up)
     assert page.status == 422 and "is not below" in page.plain
     for name in (f"../{beside.name}", "linked/x", "..", "a/b"):
         assert own.send("release", do="release", out=name, charge="no").status == 422, name
@@ -158,7 +158,7 @@ def test_nothing_private_is_printed_or_logged(tmp_path: Path, capfd: pytest.Capt
     with visiting(tmp_path) as visitor:
         visitor.send("table", do="choose", table="trips.csv")
         visitor.send("columns", do="attribute", attribute="origin", how="hierarchy", file="places.csv")
-        assert "SECRET-1" in visitor.see("hierarchy").text  # the steward sees it
+        assert "SECRET-1" in visitor.see("columns").text  # the steward sees it
         visitor.send("protected", entity="trip", contributions="1", neighbours="replace")
         visitor.send("accuracy", epsilon="1", delta="1e-8", by="epsilon")
         visitor.send("release", do="release", out="release", charge="no")

@@ -49,9 +49,9 @@ def test_whatever_a_table_holds_is_text_on_every_page(hostile: Visitor) -> None:
         "period": "<x>",
     }
     hostile.send("table", **form)
-    page = hostile.send("hierarchy", do="files", file="places<b>.csv")
+    page = hostile.send("columns", do="attribute", attribute="origin", how="hierarchy", file="places<b>.csv")
     assert "6 of 7 codes of home<b> match" in page.plain.replace("  ", " ")
-    hostile.send("hierarchy", do="unknown", unknown="elsewhere")
+    hostile.send("columns", do="unknown", unknown="elsewhere")
     hostile.send("protected", entity="<b>trip</b>", contributions="1", neighbours="replace")
     hostile.send("accuracy", epsilon="5", delta="1e-8", by="epsilon")
     hostile.send("review", do="ledger", name="budget", epsilon="9", delta="1e-8", dataset="<b>d</b>")

@@ -66,7 +66,7 @@ def test_what_an_editor_has_written_is_shown_and_never_overwritten(own: Visitor)
     path.write_text(path.read_text().replace('entity = "trip"', 'entity = "person"  # by hand'))
     stale = own.post("protected", seen=page.field("seen"), entity="bus", contributions="1", neighbours="replace")
     assert stale.status == 409 and "was changed since this page was shown" in stale.plain
-    assert "You had typed: entity = bus , contributions = 1" in stale.plain
+    assert "You had typed: entity: bus , contributions: 1" in stale.plain
     assert stale.field("entity") == "person" and 'entity = "person"  # by hand' in path.read_text()
     again = own.post("protected", seen=stale.field("seen"), entity="bus", contributions="1", neighbours="replace")
     assert again.status == 303 and 'entity = "bus"  # by hand' in path.read_text()

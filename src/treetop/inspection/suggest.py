@@ -434,13 +434,16 @@ def match_codes(source: Source, trees: Mapping[str, Hierarchy], columns: Mapping
     often: dict[str, dict[str | None, int]] = {name: {} for name in trees}
     wanted = list(dict.fromkeys(columns[name] for name in trees))
     for batch in batches(source, wanted):
-        for name in trees:
-            for pair in pc.value_counts(as_text(batch.rows.column(columns[name]), columns[name])).to_pylist():
+        for name, tree in trees.items():
+            column, coding = batch.rows.column(columns[name]), tree.coding
+            text = as_text(column, columns[name]) if coding is None else coding.text(column, columns[name])
+            for pair in pc.value_counts(text).to_pylist():
                 often[name][pair["values"]] = often[name].get(pair["values"], 0) + pair["counts"]
     matched = []
     for name, tree in trees.items():
         rows = often[name]
-        found = tree.encode(pa.array(list(rows), pa.string())) >= 0
+        texts = pa.array(list(rows), pa.string())
+        found = tree.encode(texts if tree.coding is None else tree.coding.codes(texts)) >= 0
         known = {code for code, there in zip(rows, found.tolist(), strict=True) if there}
         others = sorted(rows.keys() - known, key=lambda code: (-rows[code], code or ""))
         unknown = tuple((code, rows[code]) for code in others[:SHOWN])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,13 @@ from typing import Any
 
 from treetop.addons.studio.folder import Folder
 from treetop.addons.studio.wording import control_for
-from treetop.domain.spine import BELOW, TIMES
+from treetop.domain.spine import BELOW, TIMES, problem_with_name
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.plan.fields import DEGREES, GROUPS
+from treetop.plan.fields.ordinary import SOURCES
 from treetop.plan.file import PlanFile, family_of, named_files, parse_plan, plan_text
 from treetop.plan.file.describe import value as written
-from treetop.plan.file.edit import Changes, changed, parsed
+from treetop.plan.file.edit import Changes, changed, parsed, renamed
 
 _MANY = 100
 """Most versions of a plan that a session keeps."""
@@ -265,7 +267,7 @@ def write(path: Path, text: str) -> None:
 # The order of the spine, kept in step with the attributes of a plan when these change.
 
 SPINE = ("spine",)
-LISTS = {"hierarchy", "values", "same_as", "bands", "dates"}
+LISTS = set(SOURCES)
 """Fields of an attribute that say which codes there are."""
 _ENDS = {"origin", "destination"}
 _ANY = "bottom-up"
@@ -308,6 +310,8 @@ def level_names(name: str, attributes: Mapping[str, Any]) -> list[str] | None:
         return level_names(twin, {**attributes, name: {}})
     if not LISTS & own.keys():
         return None
+    if isinstance(bands := own.get("bands"), Mapping):
+        return list(bands)
     return list(own["levels"]) if "levels" in own else [_FLAT]
 
 
@@ -366,6 +370,33 @@ def _chains(step: str) -> list[str]:
 
 def _tokens(step: str) -> list[str]:
     return [token.strip() for chain in _chains(step) for token in chain.split(BELOW.strip())]
+
+
+def with_renamed(plan: PlanText, old: str, name: str) -> PlanText:
+    """Return the plan with another name of an attribute, wherever it stands."""
+    attributes = plan.get("attributes")
+    if (problem := problem_with_name(name, [one for one in attributes if one != old])) is not None:
+        raise PlanFileError(f"“Name in the release” is {name!r}: {problem}")
+    token = re.compile(rf"(?<![\w.]){re.escape(old)}(?![\w])")
+    text = renamed(plan.text, ("attributes", old), name, plan.path.name)
+    after = plan.with_text(text)
+    own = attributes[old]
+    changes: dict[tuple[tuple[str, ...], str], Any] = {
+        (("attributes", other), "same_as"): name for other, one in attributes.items() if one.get("same_as") == old
+    }
+    if "column" not in own:
+        changes[("attributes", name), "column"] = old
+    for section, field in ((("spine",), "order"), (("spine",), "margins")):
+        if isinstance(stated := plan.get(*section, field), list):
+            changes[section, field] = [token.sub(name, one) for one in stated]
+    for section, field in ((("data",), "unknown"), (("loss",), "split"), ((), "facts"), (("unit",), "per_node")):
+        if isinstance(stated := plan.get(*section, field), Mapping):
+            keys = {token.sub(name, key): item for key, item in stated.items()}
+            changes[section, field] = keys
+    if {old, name} & {"origin", "destination"} and isinstance(plan.get("spine", "order"), str):
+        after = after.with_text(after.changed(changes))
+        return after.with_text(after.changed(spine_changes(after.values, anew=True)))
+    return after.with_text(after.changed(changes))
 
 
 class History:

@@ -11,7 +11,7 @@ from typing import Any
 
 from treetop.addons.studio.folder import TABLES
 from treetop.addons.studio.forms import Done, Form
-from treetop.addons.studio.state import PlanText, spine_changes
+from treetop.addons.studio.state import PlanText, spine_changes, with_renamed
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
 from treetop.domain.hierarchy import Hierarchy
@@ -19,7 +19,7 @@ from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.inspection import Inspection, Match
 from treetop.inspection.suggest import Matched, match_codes
-from treetop.plan.file.edit import Changes, moved, renamed, without_section
+from treetop.plan.file.edit import Changes, moved, without_section
 
 DATA = ("data",)
 READING = ("delimiter", "encoding", "sheet")
@@ -27,8 +27,9 @@ UNITS = ("year", "quarter", "month", "week", "day")
 _WIDE, _HIGH = 720, 34
 _MOST_DRAWN = 400
 _EDGE = r"-?[0-9]{1,12}(\.[0-9]{1,6})?"
-_SHOWN = {"values", "bands", "dates", "hierarchy", "same_as", "levels", "column", "blank", "labels", *READING}
-"""Fields of an attribute that its card shows."""
+_WAYS = ("values", "bands", "dates", "hierarchy", "same_as")
+_SHOWN = {*_WAYS, "levels", "column", "blank", "labels", *READING, "names", "name", "latitude", "longitude", "ragged"}
+"""Fields of an attribute that its card shows, or leaves as they are."""
 
 
 def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
@@ -128,17 +129,19 @@ def _of_counts(plan: PlanText) -> dict[str, str]:
 
 def _card(name: str, own: Mapping[str, Any], typed: Form) -> dict[str, Any]:
     """Return the values of an attribute's card: those typed, or those of the plan."""
-    how = next((one for one in ("values", "bands", "dates", "hierarchy", "same_as") if one in own), "")
-    if how and own.keys() - _SHOWN - {"names", "name", "latitude", "longitude", "ragged"}:
+    labels = own.get("labels", {})
+    how = next((one for one in _WAYS if one in own), "values" if labels else "")
+    nested = any(isinstance(item, Mapping) for item in (own.get("bands"), *labels.values()))
+    if how and (nested or own.keys() - _SHOWN):
         how = "other"
     dates = own.get("dates", {})
-    listed = own.get("values", ())
+    listed = [f"{code} = {labels[code]}" if code in labels else code for code in own.get("values", labels)]
     stated = {
         "how": how,
         "name": name,
         "column": own.get("column", name),
-        "values": "\n".join(map(str, listed)),
-        "bands": " ".join(map(str, own.get("bands", ()))),
+        "values": "\n".join(listed) if how == "values" else "",
+        "bands": " ".join(map(str, own.get("bands", ()))) if how == "bands" else "",
         "first": str(dates.get("first", "")),
         "last": str(dates.get("last", "")),
         "format": dates.get("format", ""),
@@ -146,7 +149,6 @@ def _card(name: str, own: Mapping[str, Any], typed: Form) -> dict[str, Any]:
         "levels": ", ".join(own.get("levels", ())) if how in ("hierarchy", "other") else "",
         "same_as": own.get("same_as", ""),
         "blank": own.get("blank", ""),
-        "labels": "\n".join(f"{code} = {label}" for code, label in own.get("labels", {}).items()),
         **{option: str(own.get(option, "")) for option in READING},
     }
     card = {field: typed.get(field) if field in typed else text for field, text in stated.items()}
@@ -178,7 +180,9 @@ def act(workspace: Workspace, form: Form) -> Done:
         plan.change(spine_changes(plan.values, anew=True), seen)
         return Done("columns", "The levels are in order again, coarse ones first.")
     if do == "count":
-        count, thousands = form.get("count"), dict(plan.get("data", "thousands", default={}))
+        if (count := form.get("count")) and count not in _names(workspace, plan):
+            raise PlanFileError(f"There is no column {count!r} in the table: choose one that is listed")
+        thousands = dict(plan.get("data", "thousands", default={}))
         thousands.pop(plan.get("data", "count", default=""), None)
         if count and form.get("thousands"):
             thousands[count] = form.get("thousands")
@@ -195,7 +199,7 @@ def act(workspace: Workspace, form: Form) -> Done:
 
 def _add(workspace: Workspace, plan: PlanText, form: Form) -> Done:
     column = form.get("add")
-    if column not in [one.name for one in workspace.inspect(raw(workspace, plan)).columns]:
+    if column not in _names(workspace, plan):
         raise PlanFileError(f"There is no column {column!r} in the table: choose one that is listed")
     attributes = plan.get("attributes", default={})
     base = re.sub(r"[^\w -]", "_", column).strip() or "column"
@@ -203,6 +207,10 @@ def _add(workspace: Workspace, plan: PlanText, form: Form) -> Done:
     name = next(one for one in tries if one not in attributes and problem_with_name(one, attributes) is None)
     plan.replace(_in_order(plan, {(("attributes", name), "column"): column}), form.get("seen"))
     return Done(f"columns?edit={name}", f"{name} is published. Which values can it have?")
+
+
+def _names(workspace: Workspace, plan: PlanText) -> list[str]:
+    return [column.name for column in workspace.inspect(raw(workspace, plan)).columns]
 
 
 def _place(plan: PlanText, form: Form) -> Done:
@@ -256,13 +264,12 @@ def _saved(workspace: Workspace, plan: PlanText, form: Form) -> tuple[str, str]:
     if old not in before:
         raise PlanFileError(f"{old!r} is not published any more: look at the page again")
     if name != old:
-        plan = _renamed(plan, old, name)
+        plan = with_renamed(plan, old, name)
     own, column = dict(before[old]), form.get("column") or before[old].get("column", old)
     after = own if form.get("how") in ("", "other") else _listed(workspace, plan, own, column, form)
     after = {**after, "column": column}
-    for field, item in (("blank", form.get("blank")), ("labels", _labels(form.get("labels")))):
-        if field in form:
-            after = {**{key: one for key, one in after.items() if key != field}, **({field: item} if item else {})}
+    if "blank" in form:
+        after["blank"] = form.get("blank") or None
     changes: dict[tuple[tuple[str, ...], str], Any] = {
         (("attributes", name), field): after.get(field) for field in dict.fromkeys([*own, *after])
     }
@@ -284,12 +291,14 @@ def _saved(workspace: Workspace, plan: PlanText, form: Form) -> tuple[str, str]:
 def _listed(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], column: str, form: Form) -> dict[str, Any]:
     """Return an attribute with its list of codes as its card says."""
     how = form.get("how")
-    rest = {key: item for key, item in own.items() if key in ("column", "blank", "labels")}
+    rest = {key: item for key, item in own.items() if key in ("column", "blank")}
     if how == "values":
-        listed = [one.strip() for one in form.get("values").splitlines() if one.strip()]
+        lines = [line.strip().partition(" = ") for line in form.get("values").splitlines() if line.strip()]
+        listed = [code.strip() for code, _, _ in lines]
         if not listed:
             raise PlanFileError("“These values” is empty: write all values that there can be, one a line")
-        return rest | _kept_levels(own, listed) | {"values": listed}
+        labels = {code.strip(): label.strip() for code, _, label in lines if label.strip()}
+        return rest | _kept_levels(own, listed) | {"values": listed} | ({"labels": labels} if labels else {})
     if how == "bands":
         return rest | {"bands": _edges(form.get("bands"))}
     if how == "dates":
@@ -324,16 +333,6 @@ def _edges(text: str) -> list[Any]:
     if sorted(set(numbers)) != numbers:
         raise PlanFileError(f"“Bands of a number” is {text!r}: write rising numbers, such as 0 18 40 60 80")
     return [int(one) if one == int(one) else one for one in numbers]
-
-
-def _labels(text: str) -> dict[str, str]:
-    found = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        code, equals, label = (part.strip() for part in line.partition("="))
-        if not (code and equals and label):
-            raise PlanFileError(f"“Names of the codes”: {line!r} is not understood: write a code, = and its name")
-        found[code] = label
-    return found
 
 
 def _of_file(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], column: str, form: Form) -> dict[str, Any]:
@@ -385,33 +384,6 @@ def _hints(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], found: 
     reading = {option: own[option] for option in READING if option in own}
     match, _ = _match(workspace, plan, found.column, file, reading)
     return [] if match is None else match.hints()
-
-
-def _renamed(plan: PlanText, old: str, name: str) -> PlanText:
-    """Return the plan with another name of an attribute, wherever it stands."""
-    attributes = plan.get("attributes")
-    if (problem := problem_with_name(name, [one for one in attributes if one != old])) is not None:
-        raise PlanFileError(f"“Name in the release” is {name!r}: {problem}")
-    token = re.compile(rf"(?<![\w.]){re.escape(old)}(?![\w])")
-    text = renamed(plan.text, ("attributes", old), name, plan.path.name)
-    after = plan.with_text(text)
-    own = attributes[old]
-    changes: dict[tuple[tuple[str, ...], str], Any] = {
-        (("attributes", other), "same_as"): name for other, one in attributes.items() if one.get("same_as") == old
-    }
-    if "column" not in own:
-        changes[("attributes", name), "column"] = old
-    for section, field in ((("spine",), "order"), (("spine",), "margins")):
-        if isinstance(stated := plan.get(*section, field), list):
-            changes[section, field] = [token.sub(name, one) for one in stated]
-    for section, field in ((("data",), "unknown"), (("loss",), "split"), ((), "facts"), (("unit",), "per_node")):
-        if isinstance(stated := plan.get(*section, field), Mapping):
-            keys = {token.sub(name, key): item for key, item in stated.items()}
-            changes[section, field] = keys
-    if {old, name} & {"origin", "destination"} and isinstance(plan.get("spine", "order"), str):
-        after = after.with_text(after.changed(changes))
-        return after.with_text(after.changed(spine_changes(after.values, anew=True)))
-    return after.with_text(after.changed(changes))
 
 
 def _drawn(tree: Hierarchy) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Done, Form
-from treetop.addons.studio.state import PlanText, spine_changes, write
+from treetop.addons.studio.state import PlanText, spine_changes, with_renamed, write
 from treetop.addons.studio.workspace import Workspace, refuse_database
 from treetop.errors import DataError, PlanFileError, TreetopError
 from treetop.inspection import Inspection
@@ -61,7 +61,11 @@ def act(workspace: Workspace, form: Form) -> Done:
     if form.get("do") == "again":  # the way the table is read, where it could not be read at all
         plan.change(_reading(form), form.get("seen"))
         return Done("table", "Saved.")
-    plan.change(changes_of(form, plan), form.get("seen"))
+    after = plan.with_text(plan.changed(changes_of(form, plan)))
+    for old, name in _renamed(form, plan).items():
+        if old in plan.get("attributes", default={}):  # which is called as its column was
+            after = with_renamed(after, old, name)
+    plan.replace(after.text, form.get("seen"))
     return Done("table", f"Saved to {plan.path.name}.")
 
 
