@@ -45,12 +45,17 @@ class Hand:
         """Click on something that leads nowhere else."""
         self.tab.ask(f"{self.one(what)}.click(), 1")
 
+    def choose(self, field: str, value: str) -> None:
+        """Choose from a list."""
+        self.type(field, value)
+
     def press(self, button: str, within: str = "main") -> None:
         """Press a button, or follow a link, by its words."""
         found = f"[...document.querySelectorAll({json.dumps(f'{within} button, {within} a')})]"
         self.tab.follow(
             f"{found}.find(e => e.textContent.replace(/^[\\s✓0-9]+/, '').startsWith({json.dumps(button)})).click()"
         )
+        self.until("document.readyState == 'complete' && !document.querySelector('[data-working]')")
 
     def until(self, condition: str) -> Any:
         """Wait for something to be so."""
@@ -68,6 +73,11 @@ class Hand:
     def one(selector: str) -> str:
         """The first element of a kind, in the language of the page."""
         return f"document.querySelector({json.dumps(selector)})"
+
+
+def tab_text(hand: Hand) -> str:
+    """All that a page says, also what is folded."""
+    return str(hand.tab.ask("document.querySelector('main').textContent"))
 
 
 def look(tab: Tab, name: str) -> None:
@@ -112,22 +122,29 @@ def test_from_flights_to_a_site_by_clicks(desk: Visitor, hand: Hand) -> None:
     look(tab, "0-start")
     hand.tick("[value='flights.csv']")
     hand.press("Read the table")
-    hand.tick("[name=count][value=flights]")
     hand.type("#title-of", "Flights between US airports")
     hand.type("#period", "January to June 2001")
     hand.press("Save")
-    hand.press("Next")
-    hand.tick("[value='airports.csv']")
-    hand.press("Compare")
-    assert "229 of 229 codes" in hand.text()
-    look(tab, "2-hierarchy")
-    hand.press("Table", "nav")
-    before = hand.until("document.querySelector('#matched').innerText.includes('all of them')")
-    hand.type("[name='pad.origin']", "5")
-    hand.until("document.querySelector('#matched').innerText.includes('0 of 229 codes of origin')")
-    hand.type("[name='pad.origin']", "")
-    assert before and hand.until("document.querySelector('#matched').innerText.includes('229 of 229 codes of origin')")
     look(tab, "1-table")
+    hand.press("Next")
+    hand.choose("#count", "flights")
+    hand.press("Save", ".line")
+    hand.tick("#column-1 [value=hierarchy]")
+    look(tab, "2-columns-open")
+    hand.choose("#c1-file", "airports.csv")
+    hand.press("Save origin")
+    assert "229 of 229 codes" in tab.ask("document.querySelector('#c1-matched').textContent")
+    hand.tick("#column-2 [value=same_as]")
+    hand.press("Save destination")
+    hand.tick("#column-1 summary")
+    hand.type("#c1-pad", "5")
+    hand.until("document.querySelector('#c1-matched').textContent.includes('0 of 229 codes of origin')")
+    hand.type("#c1-pad", "")
+    hand.until("document.querySelector('#c1-matched').textContent.includes('229 of 229 codes of origin')")
+    look(tab, "2-columns")
+    hand.press("Undo", "header")
+    hand.press("Redo", "header")
+    assert "needs its values" not in hand.text()
     hand.press("Who", "nav")
     hand.type("#entity", "flight")
     hand.type("#contributions", "4")
@@ -191,16 +208,17 @@ def test_from_a_raw_table_that_is_dropped_to_a_site(desk: Visitor, hand: Hand) -
     hand.type("#new-names", "home, work")
     hand.press("Read the table")
     hand.press("Next")
-    hand.tick("[value='towns.csv']")
-    hand.press("Compare")
-    assert "set it in step 1 (Table)" in hand.text()
-    hand.press("Table", "nav")
-    hand.tick("[name=trim][value=home]")
-    for column in ("home", "work"):
-        hand.type(f"[name='pad.{column}']", "5")
-    hand.press("Save")
-    hand.press("Next")
-    assert hand.text().count("30 of 30 codes") == 2
+    hand.choose("#c1-file", "towns.csv")
+    hand.press("Save home")
+    assert "“Zeros in front, up to”: 5 for home" in tab_text(hand)
+    hand.tick("#column-1 summary")
+    hand.type("#c1-pad", "5")
+    hand.tick("#column-1 [name=trim]")
+    hand.press("Save home")
+    hand.tick("#column-2 [value=same_as]")
+    hand.type("#c2-pad", "5")
+    hand.press("Save work")
+    assert tab_text(hand).count("30 of 30 codes") == 2
     hand.press("Next")
     hand.type("#entity", "trip")
     hand.type("#contributions", "1")

@@ -49,8 +49,9 @@ def test_whatever_a_table_holds_is_text_on_every_page(hostile: Visitor) -> None:
         "period": "<x>",
     }
     hostile.send("table", **form)
-    page = hostile.send("columns", do="attribute", attribute="origin", how="hierarchy", file="places<b>.csv")
+    page = hostile.send("columns", do="attribute", attribute="home<b_", how="hierarchy", file="places<b>.csv")
     assert "6 of 7 codes of home<b> match" in page.plain.replace("  ", " ")
+    hostile.send("columns", do="attribute", attribute="work", how="same_as", same_as="home<b_", name="<u>w</u>")
     hostile.send("columns", do="unknown", unknown="elsewhere")
     hostile.send("protected", entity="<b>trip</b>", contributions="1", neighbours="replace")
     hostile.send("accuracy", epsilon="5", delta="1e-8", by="epsilon")

@@ -314,9 +314,9 @@ class _Pages:
                         return Response(status_code=204)
                     return HTMLResponse(rendering.render(name, make(form)))
             except TreetopError as problem:
-                return HTMLResponse(
-                    rendering.render("trouble.html", {"trouble": in_page_words(visible(str(problem)))}), 422
-                )
+                half = name == "matched.html"  # which is asked while half of it is typed
+                told = rendering.render("trouble.html", {"trouble": problem, "half": half})
+                return HTMLResponse(told, 200 if half else 422)
 
         return await self._away(made)
 

@@ -66,7 +66,8 @@ _LABELS: Mapping[str, str] = {
     "period": "The time that it is about",
 }
 """By field of a plan file or argument of the library, the label of its control."""
-_ELSEWHERE = {"columns": ("count", "unknown", "pad", "trim", "thousands", "bands")}
+_OF_COLUMNS = ("count", "unknown", "pad", "trim", "thousands", "bands")
+"""Fields of a plan's data that the step of the columns changes."""
 _PLACE = re.compile(r"(?:[^\s:\[]+\.toml: )?\[([a-z]+)(?:\.((?:\"[^\"]*\"|[^\]\"\n])+))?\](?: ([a-z_]+)\b)?")
 _FIELD = re.compile(
     rf"\b({'|'.join(_LABELS)}) = (\{{[^{{}}\n]*\}}|\[[^\[\]\n]*\]|\"[^\"\n]*\"|true\b|false\b|…|[0-9]+)"
@@ -96,29 +97,34 @@ def control_for(message: str) -> str:
     found = _PLACE.search(message)
     if found is None or found[1] not in _SECTIONS:
         return "in an editor: no page of the studio has a control for it"
-    if found[1] == "spine":
-        return f"in {step('columns')}, by “Order the levels anew”"
-    return f"in {step(_step_of(found[1], found[3]))}"
+    _, field, _ = _parts(found)
+    label = _LABELS["order"] if found[1] == "spine" else _LABELS.get(field)
+    return f"in {step(_step_of(found[1], field))}{f', by “{label}”' if label else ''}"
 
 
-def _step_of(section: str, field: str | None) -> str:
-    if section == "data":
-        field = field or ""
-        return next((name for name, fields in _ELSEWHERE.items() if field in fields), "table")
-    return _SECTIONS[section]
+def _parts(found: re.Match[str]) -> tuple[str, str, str]:
+    """Return the attribute that a place names, its field, and the text behind it that belongs to neither."""
+    inner, word = (found[2] or "").replace('"', ""), found[3] or ""
+    before, _, last = inner.rpartition(".")
+    if last in _LABELS and (before or found[1] != "attributes"):
+        return before, last, f" {word}" if word else ""
+    return (inner, word, "") if word in _LABELS else (inner, "", f" {word}" if word else "")
+
+
+def _step_of(section: str, field: str) -> str:
+    return "columns" if section == "data" and field in _OF_COLUMNS else _SECTIONS[section]
 
 
 def _placed(found: re.Match[str]) -> str:
-    section, inner, field = found[1], found[2], found[3]
-    if section == "data" and inner:
-        field, inner = field or inner, None
-    if section not in _SECTIONS:
+    if found[1] not in _SECTIONS:
         return found[0]
-    where = f"“{inner.strip(chr(34))}” in {step('columns')}" if inner else f"in {step(_step_of(section, field))}"
-    if field in _LABELS:
-        return f"“{_LABELS[field]}”{' of' if inner else ''} {where}"
-    where = where[:1].upper() + where[1:]
-    return f"{where}: {field}" if field else f"{where}:"
+    inner, field, rest = _parts(found)
+    where = f"in {step(_step_of(found[1], field))}"
+    if found[1] == "attributes" and inner:
+        where = f"{'of ' if field else ''}“{inner}” {where}"
+    if field:
+        return f"“{_LABELS[field]}” {where}{rest}"
+    return f"{where[:1].upper()}{where[1:]}:{rest}"
 
 
 def _argument(name: str, value: str | None) -> str:
