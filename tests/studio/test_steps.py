@@ -100,9 +100,7 @@ def test_a_raw_table_without_names_and_leading_zeros_is_prepared_by_clicks(tmp_p
         page = visitor.send("columns", do="attribute", attribute="home", how="hierarchy", file="places.csv")
         assert "“Zeros in front, up to”: 5 for home" in page.plain and "“Trim blanks”: home" in page.plain
         visitor.send("columns", do="attribute", attribute="work", how="same_as", same_as="home", pad="5")
-        missed = visitor.post(
-            "matched", do="attribute", attribute="home", how="hierarchy", file="places.csv", pad="5"
-        )
+        missed = visitor.post("matched", do="attribute", attribute="home", how="hierarchy", file="places.csv", pad="5")
         assert "0 of 30 codes of home match, in 0 of 600 rows" in missed.plain
         form = {"do": "attribute", "attribute": "home", "how": "hierarchy", "file": "places.csv", "pad": "5"}
         page = visitor.send("columns", trim="yes", **form)

@@ -386,13 +386,12 @@ def with_renamed(plan: PlanText, old: str, name: str) -> PlanText:
     }
     if "column" not in own:
         changes[("attributes", name), "column"] = old
-    for section, field in ((("spine",), "order"), (("spine",), "margins")):
-        if isinstance(stated := plan.get(*section, field), list):
-            changes[section, field] = [token.sub(name, one) for one in stated]
-    for section, field in ((("data",), "unknown"), (("loss",), "split"), ((), "facts"), (("unit",), "per_node")):
-        if isinstance(stated := plan.get(*section, field), Mapping):
-            keys = {token.sub(name, key): item for key, item in stated.items()}
-            changes[section, field] = keys
+    for field in ("order", "margins"):
+        if isinstance(stated := plan.get("spine", field), list):
+            changes[SPINE, field] = [token.sub(name, one) for one in stated]
+    for path in (("data", "unknown"), ("loss", "split"), ("facts",), ("unit", "per_node")):
+        if isinstance(stated := plan.get(*path), Mapping):
+            changes[path[:-1], path[-1]] = {token.sub(name, key): item for key, item in stated.items()}
     if {old, name} & {"origin", "destination"} and isinstance(plan.get("spine", "order"), str):
         after = after.with_text(after.changed(changes))
         return after.with_text(after.changed(spine_changes(after.values, anew=True)))
