@@ -247,7 +247,7 @@ def test_a_code_goes_before_a_name_where_its_level_is_said() -> None:
     release = tt.make_release(plan, pa.table({"kind": ["A"] * 50 + ["B"] * 9}), tt.RunOptions(testing_key=bytes(32)))
     with pytest.raises(QueryError, match=r"kind=A may be 2 different ones: say kind.kind=A or kind.kind=B \(A\)"):
         release.query(kind="A")
-    counts = dict(zip(*release.by("kind").select(["kind", "count"]).to_pydict().values(), strict=True))
+    counts = dict(zip(*release.table("kind").select(["kind", "count"]).to_pydict().values(), strict=True))
     assert release.query(**{"kind.kind": "A"}) == counts["A"] != counts["B"]
 
 

@@ -91,7 +91,7 @@ def test_a_total_is_answered_with_its_own_interval() -> None:
         interval = release.interval(origin=code)
         assert interval == (max(table.measured[cell] - within, 0), table.measured[cell] + within)
         assert release.query(origin=code) == table.count[cell]
-    rows = release.by("origin.town").to_pylist()
+    rows = release.table("origin.town").to_pylist()
     assert [(row["lower"], row["upper"]) for row in rows] == [
         tuple(release.interval(origin=row["origin.town"])) for row in rows
     ]
@@ -234,7 +234,7 @@ def test_where_something_is_unresolved_totals_are_still_those_of_the_margin(cond
     expected = {code: count for code, count in zip(codes, table.count.tolist(), strict=True) if count > 0}
     if condition:
         expected = {code: count for code, count in expected.items() if code.startswith("N")}
-    rows = release.where(**condition).by("origin.town").to_pylist()
+    rows = release.where(**condition).table("origin.town").to_pylist()
     assert {row["origin.town"]: row["count"] for row in rows} == expected
     assert {code: release.query(origin=code) for code in expected} == expected
     assert release.where(origin="N1").partly_unresolved == 0

@@ -37,7 +37,7 @@ def test_every_column_that_stands_beside_attributes_is_reserved(tmp_path: Path) 
     release = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True))
     release.save(tmp_path / "out", nodes=True)
     found = {name for path in (tmp_path / "out").glob("*.parquet") for name in pq.read_schema(path).names}
-    found |= set(release.estimates().column_names) | set(release.by("sex").column_names)
+    found |= set(release.estimates().column_names) | set(release.table("sex").column_names)
     of_evidence_alone = {"measured", "highest"}  # a table without attributes
     assert found - {"sex", "age"} - of_evidence_alone <= set(RESERVED)
 

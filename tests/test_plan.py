@@ -137,13 +137,13 @@ def test_the_bound_for_all_nodes_holds_in_simulation(repair: Any, neighbours: An
     rng = np.random.default_rng(5)
     codes = np.array(PLACE.codes[-1].to_pylist())
     table = pa.table({name: codes[rng.integers(0, 6, 3_000)] for name in ("origin", "destination")})
-    truth = {level: _by_codes(_release_exactly(table).table(level)) for level in NAMES}
+    truth = {level: _by_codes(_release_exactly(table).level(level)) for level in NAMES}
     # With 1 % the union bound is broken far less often than that; with 100 runs, never in practice.
     bounds = {row.name: row.bound or 0 for row in plan.accuracy(0.99).levels}
     for _ in range(100):
         release = tt.make_release(plan, table)
         for level in NAMES:
-            counts = _by_codes(release.table(level))
+            counts = _by_codes(release.level(level))
             error = max(abs(counts.get(k, 0) - truth[level].get(k, 0)) for k in counts.keys() | truth[level].keys())
             assert error <= bounds[level]
 

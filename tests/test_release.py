@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pytest
 
 import treetop as tt
 from treetop.card import in_words
-from treetop.errors import QueryError, ReleaseError, SpineError
+from treetop.errors import DataError, QueryError, ReleaseError, SpineError
 from treetop.release.folder import drafted, place
 
 PLACE = tt.Hierarchy.from_table(
@@ -51,14 +53,14 @@ def release() -> tt.Release:
 def test_every_level_sums_to_the_total(release: tt.Release) -> None:
     assert release.total == 500
     for level in ["total", *(level.name for level in SPINE.levels)]:
-        assert pc.sum(release.table(level)["count"]).as_py() == 500
-    assert release.table("total").to_pylist() == [{"count": 500, "lower": 500, "upper": 500}]
+        assert pc.sum(release.level(level)["count"]).as_py() == 500
+    assert release.level("total").to_pylist() == [{"count": 500, "lower": 500, "upper": 500}]
 
 
 def test_a_table_has_the_attributes_refined_so_far(release: tt.Release) -> None:
-    assert release.table("destination.region").column_names == ["destination", "count", "lower", "upper"]
-    assert release.table("origin.province").column_names == ["destination", "origin", "count", "lower", "upper"]
-    assert set(release.table("destination.province")["destination"].to_pylist()) <= {"Milano", "Como", "Bari"}
+    assert release.level("destination.region").column_names == ["destination", "count", "lower", "upper"]
+    assert release.level("origin.province").column_names == ["destination", "origin", "count", "lower", "upper"]
+    assert set(release.level("destination.province")["destination"].to_pylist()) <= {"Milano", "Como", "Bari"}
 
 
 def test_coarser_tables_are_sums_of_finer_ones(release: tt.Release) -> None:
@@ -67,21 +69,21 @@ def test_coarser_tables_are_sums_of_finer_ones(release: tt.Release) -> None:
     for row in release.table().to_pylist():
         code = region[row["destination"]]
         expected[code] = expected.get(code, 0) + row["count"]
-    table = release.table("destination.region")
+    table = release.level("destination.region")
     assert dict(zip(table["destination"].to_pylist(), table["count"].to_pylist(), strict=True)) == expected
 
 
 def test_by_sums_over_whatever_is_left_out(release: tt.Release) -> None:
-    table = release.by("origin.region", "destination.town")
+    table = release.table(["origin.region", "destination.town"])
     assert table.column_names == ["origin.region", "destination.town", "count", "lower", "upper"]
     for row in table.to_pylist():
         answer = release.query(origin=row["origin.region"], **{"destination.town": row["destination.town"]})
         assert row["count"] == answer
-    assert pc.sum(release.by("origin.province")["count"]).as_py() == 500
-    with pytest.raises(QueryError, match="at least one level"):
-        release.by()
+    assert pc.sum(release.table("origin.province")["count"]).as_py() == 500
+    (total,) = release.table([]).to_pylist()
+    assert total == {"count": 500, "lower": 500, "upper": 500}
     with pytest.raises(SpineError, match="no level"):
-        release.by("origin.street")
+        release.table("origin.street")
 
 
 def test_queries_take_codes_of_any_level(release: tt.Release) -> None:
@@ -157,7 +159,7 @@ def test_the_nodes_file_has_every_level_with_nulls_where_nothing_is_refined(
     assert nodes.slice(0, 1).to_pylist() == [root]
     for level in SPINE.levels:
         rows = nodes.filter(pc.equal(nodes["level"], level.index)).drop_columns("level")
-        expected = release.table(level.name)
+        expected = release.level(level.name)
         for name in ("destination", "origin"):
             if name not in expected.column_names:
                 assert rows[name].null_count == rows.num_rows
@@ -309,9 +311,63 @@ def test_a_notebook_shows_the_counts_of_the_first_level_with_intervals_and_the_g
     page = release._repr_html_()
     assert "Not private" in page and "95% noise interval" in page
     assert "<th>destination.region</th><th>count</th><th>lower</th><th>upper</th>" in page
-    for row in release.by("destination.region").to_pylist():
+    for row in release.table("destination.region").to_pylist():
         cells = (row["destination.region"], *(f"{row[name]:,}" for name in ("count", "lower", "upper")))
         assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+
+
+def test_one_verb_gives_every_table_by_levels_and_where_codes_match(release: tt.Release) -> None:
+    found = release.table(by=["destination.region"], where={"origin": "N"})
+    assert found.equals(release.where(origin="N").table("destination.region"))
+    assert release.table(where={"origin": "N"}).column_names == ["destination", "origin", "count", "lower", "upper"]
+    assert len(release.table()) == release.leaves and release.table(intervals=False).column_names[-1] == "count"
+    assert sum(release.table(where={"origin": "N"})["count"].to_pylist()) == release.query(origin="N")
+    assert release.table([], where={"origin": "N"})["count"].to_pylist() == [release.query(origin="N")]
+    assert pa.table(found).equals(found.arrow)  # by the Arrow stream, as other libraries read it
+
+
+def test_a_table_goes_to_pandas_and_polars_and_says_what_is_missing(
+    release: tt.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = release.table("destination.region")
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(DataError, match=f"{library} is not installed: pip install {library}"):
+            getattr(found, f"to_{library}")()
+    monkeypatch.setitem(sys.modules, "polars", SimpleNamespace(from_arrow=lambda table: ("frame", table.num_rows)))
+    assert found.to_polars() == ("frame", found.num_rows)
+
+
+def test_pandas_has_the_same_counts(release: tt.Release) -> None:
+    pytest.importorskip("pandas")
+    found = release.table("destination.region")
+    assert found.to_pandas()["count"].tolist() == found["count"].to_pylist()
+
+
+def test_a_notebook_shows_a_bar_for_every_range(release: tt.Release) -> None:
+    found = release.table(["origin.province", "destination.province"])
+    page = found._repr_html_()
+    assert page.count("<svg") == min(len(found), 20) and page.count("<tr>") == page.count("<svg") + 1
+    row = found.to_pylist()[0]
+    assert f"<title>{row['count']:,}, between {row['lower']:,} and {row['upper']:,}</title>" in page
+    assert "<svg" not in release.table("origin.province", intervals=False)._repr_html_()
+
+
+def test_progress_is_a_bar_below_the_cell_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    shell = type("ZMQInteractiveShell", (), {})()
+    handle = SimpleNamespace(update=shown.append)
+
+    def display(page: str, display_id: bool) -> SimpleNamespace:
+        shown.append(page)
+        return handle
+
+    pages = SimpleNamespace(HTML=str, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", pages)
+    with tt.ProgressBar() as bar:
+        tt.make_release(plan(), trips(50), tt.RunOptions(testing_key=KEY, progress=bar))
+    assert shown[0].startswith("<progress value=") and shown[-1] == "" and len(shown) > 2
 
 
 def test_a_notebook_shows_a_selection_with_its_conditions_and_interval(release: tt.Release) -> None:
@@ -328,7 +384,7 @@ def test_a_notebook_shows_a_release_of_nothing(release: tt.Release) -> None:
 def test_an_empty_release_answers_with_zero(tmp_path: Path) -> None:
     nothing = tt.make_release(plan(), trips(0), tt.RunOptions(testing_key=KEY))
     assert nothing.query(origin="N") == 0
+    assert nothing.level("origin.region").num_rows == 0
     assert nothing.table("origin.region").num_rows == 0
-    assert nothing.by("origin.region").num_rows == 0
     nothing.save(tmp_path / "out")
     assert tt.Release.load(tmp_path / "out").total == 0

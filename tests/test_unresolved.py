@@ -75,7 +75,7 @@ def test_a_resolved_release_is_saved_loaded_and_verified(resolve: Any, neighbour
     assert loaded.unresolved().equals(release.unresolved())
     assert pq.read_table(tmp_path / "out" / UNRESOLVED).equals(release.unresolved())
     for level in ("total", *SPINE.splits):
-        assert loaded.table(level).equals(release.table(level))
+        assert loaded.level(level).equals(release.level(level))
 
 
 def test_without_intervals_a_resolved_release_has_no_bounds(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_table_by_levels_counts_a_remainder_where_it_is_resolved_so_far(levels
                 code[:1] if level.endswith("state") else code for code, level in zip(codes, levels, strict=True)
             )
             counts[key] = counts.get(key, 0) + row["count"]
-    found = {tuple(row[level] for level in levels): row["count"] for row in release.by(*levels).to_pylist()}
+    found = {tuple(row[level] for level in levels): row["count"] for row in release.table(levels).to_pylist()}
     assert found == counts
     assert sum(found.values()) < 2500 or needed <= 1
 
@@ -300,7 +300,7 @@ def test_an_interval_is_the_measurement_less_those_of_the_named_children_and_all
         assert own is not None and below is not None
         for i in np.flatnonzero(left.level == 1).tolist():
             code = release.unresolved()["place"][i].as_py()
-            row = release.table("place.state")["place"].to_pylist().index(code)
+            row = release.level("place.state")["place"].to_pylist().index(code)
             named = pc.starts_with(release.table()["place"], code).to_numpy()
             children = sum(county.startswith(code) for county in CODES.tolist())
             margin, each = (law.margin(risk / (children + 1)) for law in (own, below))
@@ -325,7 +325,7 @@ def misses(spine: tt.Spine, planned: tt.Plan, counts: list[int], runs: int) -> t
         for row in release.unresolved().to_pylist():
             below = spine.levels[row["level"]].name
             inside = [county for county in true if row["place"] is None or county.startswith(row["place"])]
-            named = release.table(below)["place"].to_pylist()
+            named = release.level(below)["place"].to_pylist()
             unnamed = [county for county in inside if not any(county.startswith(code) for code in named)]
             missed += not row["lower"] <= sum(true[county] for county in unnamed) <= row["upper"]
             number += 1

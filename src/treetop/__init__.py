@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from treetop._util.progress_bar import ProgressBar
     from treetop.addons.lab.compare import compare_mechanisms, compare_with_truth
     from treetop.advice import design, loss_for, outlook, split_for, try_out
     from treetop.advice.first_look import first_look
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from treetop.publishing.ask import ask
     from treetop.publishing.publish import Published, make_release, plan_summary, publish
     from treetop.publishing.releasing import RunOptions
+    from treetop.release.count_table import CountTable
     from treetop.release.derived import GroupTables
     from treetop.release.estimates.table import level_differences
     from treetop.release.release import Release, reestimate
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from treetop.repair import register_repair
 
 _HOME = {
+    "CountTable": "treetop.release.count_table",
     "Counts": "treetop.counts.counts",
     "Engine": "treetop.engine.engine",
     "Fact": "treetop.domain.constraints",
@@ -61,6 +64,7 @@ _HOME = {
     "PlanFile": "treetop.plan.file",
     "Policies": "treetop.domain.unit",
     "Prepare": "treetop.io.source",
+    "ProgressBar": "treetop._util.progress_bar",
     "Published": "treetop.publishing.publish",
     "Release": "treetop.release.release",
     "RunOptions": "treetop.publishing.releasing",
@@ -103,6 +107,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CountTable",
     "Counts",
     "Engine",
     "Fact",
@@ -118,6 +123,7 @@ __all__ = [
     "PlanFile",
     "Policies",
     "Prepare",
+    "ProgressBar",
     "Published",
     "Release",
     "RunOptions",

@@ -109,7 +109,7 @@ def test_with_the_truth_margins_stand_beside_levels_and_both_are_called_by_what_
     truth: Counter[str] = Counter()
     for row in csv.DictReader(Path("trips.csv").read_text().splitlines()):
         truth[row["home"]] += int(row["flow"])
-    off = [abs(row["count"] - truth.pop(row["origin.town"], 0)) for row in release.by("origin.town").to_pylist()]
+    off = [abs(row["count"] - truth.pop(row["origin.town"], 0)) for row in release.table("origin.town").to_pylist()]
     assert errors["margins"][names.index("margin origin.town")]["largest"] == max([*off, *truth.values()])
 
 

@@ -191,7 +191,7 @@ def test_a_map_tells_how_many_counts_it_shows(
     Path("places.csv").write_text(PLACES.replace("40,15", ","))
     arguments = ["--to", "map", "--out", "map.html", "--coordinates", "places.csv", "--skip-missing"]
     cli.main(["export", str(folder), *arguments])
-    flows = release.by("origin.town", "destination.town").to_pylist()
+    flows = release.table(["origin.town", "destination.town"]).to_pylist()
     shown = [row["count"] for row in flows if "None" not in (row["origin.town"], row["destination.town"])]
     told = capsys.readouterr().out
     assert told.startswith(f"map.html: {len(shown)} counts at its finest level, {sum(shown):,} in all")

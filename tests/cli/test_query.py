@@ -159,7 +159,7 @@ def test_json_says_the_same(folder: Path, release: tt.Release) -> None:
     }
     table: Any = json.loads(run(folder, "--json", "origin=007", "--by", "destination.town"))
     assert table["by"] == ["destination.town"]
-    rows = release.where(origin="007").by("destination.town").to_pylist()
+    rows = release.where(origin="007").table("destination.town").to_pylist()
     assert table["rows"] == [row | {"outside": not row["lower"] <= row["count"] <= row["upper"]} for row in rows]
     assert table["left_out"] == 0
     assert table["interval"] == total["interval"]
@@ -248,7 +248,7 @@ def test_a_release_without_intervals_is_queried_as_it_is(tmp_path: Path) -> None
 
 
 def test_limit_keeps_the_largest(folder: Path, release: tt.Release) -> None:
-    expected = sorted(release.by("origin.town")["count"].to_pylist(), reverse=True)
+    expected = sorted(release.table("origin.town")["count"].to_pylist(), reverse=True)
     table: Any = json.loads(run(folder, "--by", "origin.town", "--limit", "2", "--json"))
     assert [row["count"] for row in table["rows"]] == expected[:2]
     assert (table["left_out"], table["count"]) == (len(expected) - 2, 30_000)
@@ -261,7 +261,7 @@ def test_a_plain_table_has_a_line_a_row_and_bare_numbers(folder: Path, release: 
     shown = [line.rsplit(None, 3) for line in lines]
     assert [(code.rstrip(), *map(int, numbers)) for code, *numbers in shown] == [
         (row["origin.town"].replace("\n", "\N{REPLACEMENT CHARACTER}"), row["count"], row["lower"], row["upper"])
-        for row in release.by("origin.town").to_pylist()
+        for row in release.table("origin.town").to_pylist()
     ]
     assert len({len(line) for line in [header, *lines]}) == 1
 
@@ -281,7 +281,7 @@ def test_a_table_on_a_terminal_has_separators_and_the_total() -> None:
 def test_a_selection_has_tables_but_is_not_saved(release: tt.Release, tmp_path: Path) -> None:
     chosen = release.where(origin="Nord Ovest").where(destination="007")
     assert chosen.total == release.query(origin="Nord Ovest", destination="007")
-    assert set(chosen.table("destination.region")["destination"].to_pylist()) == {"S"}
+    assert set(chosen.level("destination.region")["destination"].to_pylist()) == {"S"}
     assert chosen.records().num_rows == chosen.total
     assert "where origin=Nord Ovest, destination=007" in repr(chosen)
     with pytest.raises(ReleaseError, match="only what matches origin=Nord Ovest, destination=007"):

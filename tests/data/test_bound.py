@@ -207,12 +207,12 @@ def test_a_plan_with_an_id_enforces_it() -> None:
     release = tt.make_release(
         plan, table, tt.RunOptions(testing_key=bytes(32), progress=lambda stage, share: told.append(stage))
     )
-    assert sum(release.table("place")["count"].to_pylist()) == people
+    assert sum(release.level("place")["count"].to_pylist()) == people
     assert "reading" in told
     again = tt.make_release(
         plan, table.take(np.random.default_rng(1).permutation(len(table))), tt.RunOptions(testing_key=bytes(32))
     )
-    assert again.table("place").equals(release.table("place"))
+    assert again.level("place").equals(release.level("place"))
 
 
 def test_a_table_that_is_read_twice_keeps_its_limit_if_units_have_an_id() -> None:

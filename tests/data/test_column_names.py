@@ -61,8 +61,8 @@ def test_names_with_dots_blanks_and_accents_work_from_plan_to_folder(out: Path) 
     assert all(verdict.verified for verdict in tt.check(out))
     release = tt.Release.load(out)
     assert release.query(**{"Prov. España.Cód. Provincia": "Jaén"}) == release.query(**{"Prov. España": "03"})
-    assert release.by("Cód. CCAA").column_names[0] == "Prov. España.Cód. CCAA"
-    assert release.by("Prov. España.Cód. Provincia", "state").num_rows > 4
+    assert release.table("Cód. CCAA").column_names[0] == "Prov. España.Cód. CCAA"
+    assert release.table(["Prov. España.Cód. Provincia", "state"]).num_rows > 4
     assert tt.read_plan(out.parent / "plan.toml").plan.digest == release.card["plan_sha256"]
 
 
@@ -77,8 +77,8 @@ def test_the_command_line_takes_them_as_they_are(out: Path) -> None:
 
 def test_an_attribute_is_called_by_its_name_wherever_a_level_is_asked_for(out: Path) -> None:
     release = tt.Release.load(out)
-    assert release.by("state").column_names[0] == "state"
-    assert release.by("month").column_names[0] == "month" and release.by("month").num_rows >= 12
+    assert release.table("state").column_names[0] == "state"
+    assert release.table("month").column_names[0] == "month" and release.table("month").num_rows >= 12
     assert release.table("month").num_rows > 12
     for name in ("state", "month"):
         assert said(["query", str(out), "--by", name]).code == 0

@@ -116,7 +116,7 @@ def test_the_card_says_the_rules_and_the_folder_is_verified(folder: Path) -> Non
 def test_labels_are_names(folder: Path) -> None:
     tt.publish(folder / "plan.toml", options=tt.RunOptions(testing_key=bytes(32)), out=folder / "out")
     release = tt.Release.load(folder / "out")
-    assert set(release.by("male", names=True)["male_name"].to_pylist()) <= {"female", "male"}
+    assert set(release.table("male", names=True)["male_name"].to_pylist()) <= {"female", "male"}
     assert release.query(male="female") == release.query(male="0")
     assert release.query(brand="none") == release.query(brand="not vaccinated")
 

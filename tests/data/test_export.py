@@ -182,7 +182,9 @@ def test_records_at_a_coarser_level_hold_its_codes(release: tt.Release, tmp_path
     export(release, "records", tmp_path / "records.parquet", level="region")
     rows = pq.read_table(tmp_path / "records.parquet").to_pylist()
     found = Counter((row["origin"], row["destination"]) for row in rows)
-    assert found == released(release.by("origin.region", "destination.region"), "origin.region", "destination.region")
+    assert found == released(
+        release.table(["origin.region", "destination.region"]), "origin.region", "destination.region"
+    )
 
 
 def test_a_selection_is_exported_as_such(release: tt.Release, tmp_path: Path) -> None:
@@ -209,14 +211,14 @@ def test_a_coarser_level_has_the_sums_of_that_level(to: str, release: tt.Release
     coordinates = towns if FORMATS[to].coordinates == "needed" else None
     done = export(release, to, tmp_path / "out", level="region", coordinates=coordinates)
     rows = [list(row.values()) for row in read(done.files[0])]
-    expected = released(release.by("origin.region", "destination.region"), "origin.region", "destination.region")
+    expected = released(release.table(["origin.region", "destination.region"]), "origin.region", "destination.region")
     assert Counter({(row[0], row[1]): int(row[2]) for row in rows}) == expected
     assert done.total == release.total
 
 
 def test_the_two_ends_can_stand_at_different_levels(release: tt.Release, tmp_path: Path) -> None:
     export(release, "od", tmp_path / "flows.csv", level="origin.region")
-    expected = released(release.by("origin.region", "destination.town"), "origin.region", "destination.town")
+    expected = released(release.table(["origin.region", "destination.town"]), "origin.region", "destination.town")
     assert exported(read(tmp_path / "flows.csv"), "origin", "destination", "count") == expected
 
 

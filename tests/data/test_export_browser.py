@@ -113,7 +113,7 @@ def test_seen_from_afar_regions_are_shown_with_their_own_numbers_and_from_near_t
     assert sorted(labels(tab)) == ["East", "North", "South"]
     assert "region: arriving" in text(tab, "legend")
     release = trips()
-    rows = release.by("origin.region", "destination.region").to_pylist()
+    rows = release.table(["origin.region", "destination.region"]).to_pylist()
     row = max((one for one in rows if one["origin.region"] != one["destination.region"]), key=lambda one: one["count"])
     first = tab.ask("document.querySelector('#overview li').textContent")
     assert first == (

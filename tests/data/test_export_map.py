@@ -137,7 +137,7 @@ def test_every_level_of_the_map_is_the_release(release: tt.Release, towns: Path,
     assert (done.rows, done.total, shown["kind"]) == (len(release.count), release.total, "flows")
     assert [level["name"] for level in shown["levels"]] == ["region", "town"]
     for level in shown["levels"]:
-        pairs = release.by(f"origin.{level['name']}", f"destination.{level['name']}").to_pylist()
+        pairs = release.table([f"origin.{level['name']}", f"destination.{level['name']}"]).to_pylist()
         truth = {tuple(row.values())[:2]: row["count"] for row in pairs}
         codes = level["places"]["code"]
         rows = held_flows(level)
@@ -212,7 +212,7 @@ def test_the_total_of_a_place_has_its_own_count_and_interval(release: tt.Release
     for level in shown["levels"]:
         for end in ("origin", "destination"):
             name = f"{end}.{level['name']}"
-            rows = {row[name]: row for row in release.by(name).to_pylist()}
+            rows = {row[name]: row for row in release.table(name).to_pylist()}
             for column in ("count", "lower", "upper"):
                 found = dict(zip(level["places"]["code"], level["totals"][end][column], strict=True))
                 assert found == {code: row[column] for code, row in rows.items()}
@@ -392,7 +392,7 @@ def test_counts_of_places_are_mapped_and_other_attributes_summed_over(towns: Pat
         shown = content(done.files[0])
         assert (shown["kind"], shown["summed"], done.total) == ("counts", ["sex"], counted.total)
         for level in shown["levels"]:
-            rows = counted.by(f"place.{level['name']}").to_pylist()
+            rows = counted.table(f"place.{level['name']}").to_pylist()
             assert by_code(level, "count") == {row[f"place.{level['name']}"]: row["count"] for row in rows}
 
 

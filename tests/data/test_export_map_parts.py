@@ -67,7 +67,7 @@ def test_a_map_of_one_month_has_the_numbers_of_that_month_with_their_own_interva
         part = release.where(month=entry["code"])
         bounds = part.interval()
         assert entry["whole"] == {"count": part.total, "lower": bounds.lower, "upper": bounds.upper}
-        own = {row["town.town"]: row for row in part.by("town.town").to_pylist()}
+        own = {row["town.town"]: row for row in part.table("town.town").to_pylist()}
         level = entry["levels"][-1]
         assert "places" not in level and not level["exact"]
         for at, code in enumerate(codes):

@@ -584,12 +584,12 @@ def test_the_totals_are_those_of_the_release_with_their_own_intervals(sparse: tt
     for levels, table in tables.items():
         expected = {
             tuple(row[level] for level in levels): (row["count"], row["lower"], row["upper"])
-            for row in sparse.by(*levels).to_pylist()
+            for row in sparse.table(levels).to_pylist()
         }
         assert tabled(table) == expected and table["number"] == len(expected)
         assert not table["exact"] and sum(table["count"]) == sparse.total
         named = pc.equal(listed["table"], " * ".join(levels))
-        assert listed.filter(named)["count"].to_pylist() == [row["count"] for row in sparse.by(*levels).to_pylist()]
+        assert listed.filter(named)["count"].to_pylist() == [row["count"] for row in sparse.table(levels).to_pylist()]
         for at, upper in enumerate(table["absent"][:20], start=len(expected)):
             codes = {level: one["code"][one["at"][at]] for level, one in zip(levels, table["columns"], strict=True)}
             assert sparse.query(**codes) == 0 and sparse.interval(**codes).upper == upper
@@ -623,7 +623,9 @@ def test_the_headline_says_how_many_records_of_one_are_protected(tmp_path: Path)
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here to open pages with")
 def test_a_browser_shows_totals_parts_of_them_and_any_pair(sparse: tt.Release, tmp_path: Path) -> None:
     export(sparse, "site", tmp_path / "site")
-    ranges = {level: sparse.by(level).to_pylist() for level in ("origin.region", "origin.town", "destination.region")}
+    ranges = {
+        level: sparse.table(level).to_pylist() for level in ("origin.region", "origin.town", "destination.region")
+    }
     with browser(tmp_path / "browser") as tab:
         tab.open(tmp_path / "site" / "index.html")
         rows = (
@@ -640,10 +642,10 @@ def test_a_browser_shows_totals_parts_of_them_and_any_pair(sparse: tt.Release, t
         }
         assert shown == {"name": region, "count": f"{first['count']:,}", "rank": "Number 1 of 5, the largest first."}
         assert tab.ask("location.hash") == f"#only=origin/region/{region}"
-        inner = sparse.where(origin=region).by("origin.town").to_pylist()
+        inner = sparse.where(origin=region).table("origin.town").to_pylist()
         towns = tab.ask(f"{rows}[0].map((row) => row.textContent)")
         assert len(towns) == len(inner) == 8 and all(one["origin.town"] in "".join(towns) for one in inner)
-        part = sparse.where(origin=region).by("destination.region").to_pylist()
+        part = sparse.where(origin=region).table("destination.region").to_pylist()
         largest = max(part, key=lambda row: row["count"])
         said = f"{largest['destination.region']}{largest['count']:,}{largest['lower']:,} to {largest['upper']:,}"
         assert said in tab.ask(f"{rows}[1].map((row) => row.textContent)")

@@ -86,9 +86,9 @@ def test_saving_and_loading_keeps_every_file_as_it_is(tmp_path: Path, neighbours
     assert loaded.measurements.complete
     assert loaded.measurements.table().equals(release.measurements.table())
     for level in LEVELS:
-        assert loaded.table(level).equals(release.table(level))
+        assert loaded.level(level).equals(release.level(level))
         assert loaded.estimates(level).equals(release.estimates(level))
-    assert loaded.by("kind").equals(release.by("kind"))
+    assert loaded.table("kind").equals(release.table("kind"))
     assert loaded.interval(kind="r") == release.interval(kind="r")
 
 
@@ -201,7 +201,7 @@ def test_estimates_are_those_of_least_squares_with_the_released_counts_beside_th
         pairs = zip(column, SPINE.trees, SPINE.depths(index), strict=True)
         key = tuple(tree.codes[depth - 1][int(node)].as_py() for node, tree, depth in pairs if depth)
         expected[key] = (value, np.sqrt(variance))
-    counts = {tuple(row[name] for name in codes): row["count"] for row in release.table(level).to_pylist()}
+    counts = {tuple(row[name] for name in codes): row["count"] for row in release.level(level).to_pylist()}
     seen = set()
     for row in found.to_pylist():
         key = tuple(row[name] for name in codes)
@@ -230,7 +230,7 @@ def test_estimates_without_a_level_are_of_the_leaves() -> None:
 def test_estimates_of_what_is_not_resolved_are_there_as_well() -> None:
     release = released(planned(resolve={"sigmas": 3}))
     for level in LEVELS:
-        counts = release.table(level)["count"].to_pylist()
+        counts = release.level(level)["count"].to_pylist()
         assert sum(release.estimates(level)["count"].to_pylist()) == sum(counts)
 
 
@@ -267,7 +267,7 @@ def test_intervals_of_lower_error_miss_no_more_often_than_they_say() -> None:
 def test_a_node_has_the_same_interval_in_its_table_and_by_its_codes() -> None:
     release = released(planned(prefer="lower-error", rho=0.05))
     for level in ("place.region", "place.town"):
-        for row in release.table(level).to_pylist():
+        for row in release.level(level).to_pylist():
             assert release.interval(**{level: row["place"]}) == (row["lower"], row["upper"])
 
 

@@ -87,7 +87,7 @@ def slow(release: tt.Release, index: int) -> tuple[list[int], list[int], list[in
 
 def nodes_at(release: tt.Release, index: int) -> list[Key]:
     level = "total" if index == 0 else release.spine.splits[index - 1]
-    rows = release.table(level).to_pylist()
+    rows = release.level(level).to_pylist()
     return [tuple(row.get(name) for name in release.spine.attributes) for row in rows]
 
 

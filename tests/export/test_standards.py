@@ -114,7 +114,7 @@ def test_a_geopackage_has_places_at_every_level_and_all_rows(release: Path, town
     database = sqlite3.connect(file)
     assert [row[0] for row in database.execute("PRAGMA integrity_check")] == ["ok"]
     assert not list(database.execute("PRAGMA foreign_key_check"))
-    regions = tt.Release.load(release).by("town.region").to_pylist()
+    regions = tt.Release.load(release).table("town.region").to_pylist()
     assert dict(database.execute("SELECT town, count FROM town_region")) == {
         row["town.region"]: row["count"] for row in regions
     }

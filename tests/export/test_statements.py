@@ -148,7 +148,7 @@ def test_true_counts_that_are_published_are_not_called_protected(tmp_path: Path)
 
 def test_a_page_of_exact_numbers_says_that_they_carry_no_noise(tmp_path: Path) -> None:
     release = released(one(), facts={"place.region": tt.Fact(invariant=True)})
-    regions = release.by("place.region")
+    regions = release.table("place.region")
     assert regions["lower"].to_pylist() == regions["count"].to_pylist() == [450, 450]
     spine = tt.Spine(["place.region", "place.town"], {"place": PLACE})
     alone = tt.Plan(spine, one(), LOSS, facts={"place.region": tt.Fact(invariant=True)})
@@ -366,7 +366,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = pa.table({"code": codes, "n": [1] * 290 + [400] * 10})
     made = tt.Plan(spine, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=0.05))
     release = tt.make_release(made, rows, tt.RunOptions(count="n", testing_key=KEY))
-    table = release.by("code")
+    table = release.table("code")
     count, lower, upper = (np.asarray(table[name]) for name in ("count", "lower", "upper"))
     assert ((count < lower) | (count > upper)).any(), "or there is nothing to be marked"
     release.save(out)

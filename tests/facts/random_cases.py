@@ -248,7 +248,7 @@ def released(release: tt.Release, table: str) -> dict[Any, int]:
     """Return the released counts of a table."""
     names = table.split(" * ")
     found = dict.fromkeys(cells_of(table), 0)
-    for row in release.by(*names, intervals=False).to_pylist():
+    for row in release.table(names, intervals=False).to_pylist():
         codes = tuple(row.get(name, row.get(name.partition(".")[0])) for name in names)
         found[codes[0] if len(codes) == 1 else codes] = row["count"]
     return found
@@ -279,5 +279,5 @@ def _assert_within(release: tt.Release, case: Case) -> None:
     if case.options.get("confidence", 1) is None:
         return
     for level in release.spine.levels:
-        for row in release.table(level.name).to_pylist():
+        for row in release.level(level.name).to_pylist():
             assert 0 <= row["lower"] <= row["upper"], row

@@ -165,7 +165,7 @@ def test_advice_keeps_facts_and_says_what_it_left_out(folder: Path) -> None:
     released = tt.make_release(
         tt.read_plan(folder / "advised.toml").plan, folder / "pupils.csv", tt.RunOptions(columns={"place": "town"})
     )
-    assert {row["place.region"]: row["count"] for row in released.by("place.region").to_pylist()} == EXACT
+    assert {row["place.region"]: row["count"] for row in released.table("place.region").to_pylist()} == EXACT
 
 
 def test_advice_is_tried_on_a_twin(folder: Path) -> None:

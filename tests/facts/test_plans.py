@@ -152,7 +152,7 @@ def test_a_plan_can_keep_a_fact_whatever_the_table_says(folder: Path) -> None:
     private.write_text(private.read_text() + "A2,m\nA2,m\nA2,m\nB1,f\n")
     ledger, plan = ledger_of(folder), read(folder, unchecked).plan
     release = tt.make_release(plan, private, tt.RunOptions(ledger=ledger, dataset="people"))
-    assert release.by("place.state", intervals=False).to_pylist() == [
+    assert release.table("place.state", intervals=False).to_pylist() == [
         {"place.state": "A", "count": 4},
         {"place.state": "B", "count": 3},
     ]

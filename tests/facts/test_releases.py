@@ -122,7 +122,7 @@ def without(rows: Rows, attribute: str, code: str) -> Rows:
 def released(release: tt.Release, table: str) -> dict[Any, int]:
     """Return the released counts of a table, zeros included."""
     names = [name.strip() for name in table.split("*")]
-    rows = release.by(*names, intervals=False).to_pylist()
+    rows = release.table(names, intervals=False).to_pylist()
     own = {tuple(row[name] for name in names): row["count"] for row in rows}
     return {cell: own.get(cell if isinstance(cell, tuple) else (cell,), 0) for cell in every_cell(table)}
 

@@ -336,7 +336,7 @@ def test_intervals_of_regions_sums_and_other_confidences(write: Write) -> None:
     for region in release.spine.trees[1].codes[0].to_pylist():
         within = [release.interval(p, **{"place.region": region, "degree": "03"}) for p in (0.5, 0.95, 0.999)]
         assert all(one.lower >= two.lower and one.upper <= two.upper for one, two in pairwise(within))
-        table = release.where(**{"place.region": region}).by("degree").to_pydict()
+        table = release.where(**{"place.region": region}).table("degree").to_pydict()
         assert all(0 <= low <= high <= 1_200 for low, high in zip(table["lower"], table["upper"], strict=True))
         lower, upper = release.interval(0.999, **{"place.region": region})
         assert lower <= known.query(**{"place.region": region}) <= upper

@@ -225,10 +225,10 @@ def test_degrees_by_region_add_up_at_every_level(network: SocialNetwork, relatio
                   cleaning={"town": Cleaning()})  # fmt: skip
     plan = tt.regional_degree_plan(places, 20, relation, tt.Loss(epsilon=1, delta=1e-8), form="histogram")
     release = tt.make_release(plan, graph, tt.RunOptions(columns={"place": "town"}, testing_key=KEY))
-    assert release.total == 800 == sum(release.by("place.region", intervals=False)["count"].to_pylist())
-    degrees = release.by("degree", intervals=False).to_pydict()
+    assert release.total == 800 == sum(release.table("place.region", intervals=False)["count"].to_pylist())
+    degrees = release.table("degree", intervals=False).to_pydict()
     for degree, count in zip(degrees["degree"], degrees["count"], strict=True):
-        by_region = release.where(degree=degree).by("place.region", intervals=False)
+        by_region = release.where(degree=degree).table("place.region", intervals=False)
         assert sum(by_region["count"].to_pylist()) == count
 
 

@@ -124,7 +124,7 @@ def test_every_region_has_as_many_groups_as_the_public_list(listed: Path, househ
     expected = dict(Counter(dwellings["municipality"].to_pylist()))
     release = tt.Release.load(listed)
     for level in ("place.region", "place.district", "place.municipality"):
-        found = release.by(level, intervals=False)
+        found = release.table(level, intervals=False)
         places = dict(zip(found[level].to_pylist(), found["count"].to_pylist(), strict=True))
         under = Counter[str]()
         tree = release.spine.attributes["place"]
@@ -155,7 +155,7 @@ def test_numbers_of_regions_may_be_declared_public_without_a_list(write: Write) 
     release = tt.make_release(
         file.plan, file.table(str(file.source)), tt.RunOptions(columns=file.columns, count=file.count)
     )
-    assert release.by("place.county", intervals=False)["count"].to_pylist() == [1000, 1000, 1000]
+    assert release.table("place.county", intervals=False)["count"].to_pylist() == [1000, 1000, 1000]
     assert any("declared to be public" in one for one in in_words(release.card["unit"]["conditions"]))
 
 

@@ -29,15 +29,15 @@ def rows(table: pa.Table) -> list[tuple[object, ...]]:
 def test_sizes_are_in_the_order_of_their_numbers() -> None:
     plan = tt.group_plan(PLACES, 11, GroupUnit("person", event="move"), tt.Loss(epsilon=1000), rows="groups", number=12)
     table = pa.table({"place": ["a1"] * 12, "size": list(range(11, -1, -1))})
-    assert tt.make_release(plan, table).by("size", intervals=False).to_pydict() == {
+    assert tt.make_release(plan, table).table("size", intervals=False).to_pydict() == {
         "size": [f"{size:02}" for size in range(12)], "count": [1] * 12
     }  # fmt: skip
 
 
 def test_a_release_of_group_sizes_answers_as_any_other(release: tt.Release) -> None:
     assert release.total == 19 and release.query(place="a", size="1") == 4
-    assert rows(release.by("place.state")) == [("a", 12), ("b", 7)]
-    assert rows(release.table("place.state")) == [
+    assert rows(release.table("place.state")) == [("a", 12), ("b", 7)]
+    assert rows(release.level("place.state")) == [
         ("0", "a", 5), ("0", "b", 7), ("1", "a", 4), ("2", "a", 2), ("3", "a", 1)
     ]  # fmt: skip
 

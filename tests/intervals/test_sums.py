@@ -198,10 +198,10 @@ def test_rows_of_a_table_have_the_intervals_of_their_queries(kind: str, keeps: b
             for name, tree, depth in zip(SPINE.attributes, SPINE.trees, boxes.depth, strict=True)
             if depth > 0
         ]
-        for row in release.by(*levels).to_pylist():
+        for row in release.table(levels).to_pylist():
             codes = {level: row[level] for level in levels}
             assert release.interval(**codes) == (row["lower"], row["upper"]), codes
-        for row in release.where(place="B").by(*levels, confidence=0.5).to_pylist():
+        for row in release.where(place="B").table(levels, confidence=0.5).to_pylist():
             codes = {level: row[level] for level in levels}
             assert release.where(place="B").interval(0.5, **codes) == (row["lower"], row["upper"]), codes
     lower, upper = box_intervals(release.measured, EVERY[5], 1 - ALPHA)
@@ -212,9 +212,9 @@ def test_rows_of_a_table_have_the_intervals_of_their_queries(kind: str, keeps: b
 def test_a_table_with_very_many_rows_has_no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released(KINDS["gaussian"])
     monkeypatch.setattr("treetop.release.selection.MOST_ROWS", 2)
-    assert release.by("sex.sex").column_names == ["sex.sex", "count", "lower", "upper"]
-    assert release.by("sex.sex", intervals=False).column_names == ["sex.sex", "count"]
-    assert release.by("place.region", "sex.sex").column_names == ["place.region", "sex.sex", "count"]
+    assert release.table("sex.sex").column_names == ["sex.sex", "count", "lower", "upper"]
+    assert release.table("sex.sex", intervals=False).column_names == ["sex.sex", "count"]
+    assert release.table(["place.region", "sex.sex"]).column_names == ["place.region", "sex.sex", "count"]
 
 
 def test_a_release_of_nothing_bounds_every_count_by_the_measured_total() -> None:
@@ -238,7 +238,7 @@ def test_intervals_of_sums_survive_saving_and_loading(tmp_path: object) -> None:
     release = released(KINDS["unresolved"])
     release.save(Path(str(tmp_path)) / "release")
     loaded = tt.Release.load(Path(str(tmp_path)) / "release")
-    assert loaded.by("sex.age").equals(release.by("sex.age"))
+    assert loaded.table("sex.age").equals(release.table("sex.age"))
     assert loaded.interval(0.8, sex="f2") == release.interval(0.8, sex="f2")
 
 
@@ -258,7 +258,7 @@ def test_what_is_unresolved_and_only_partly_asked_for_is_told() -> None:
 def test_a_release_without_intervals_has_none_of_sums() -> None:
     plan = tt.Plan(SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(rho=1), confidence=None, margins="none")
     release = released(plan)
-    assert release.by("sex.sex").column_names == ["sex.sex", "count"]
+    assert release.table("sex.sex").column_names == ["sex.sex", "count"]
     with pytest.raises(tt.TreetopError, match="no intervals"):
         release.interval(sex="f")
     with pytest.raises(tt.TreetopError, match="confidence is 1.5"):

@@ -117,12 +117,12 @@ def test_every_answer_is_that_of_one_file_and_nothing_is_held(both: tuple[Releas
         if one.confidence is not None:
             assert many.interval(**codes) == one.interval(**codes), codes
         for levels in LEVELS if len(codes) < 2 else LEVELS[:2]:
-            assert ours.by(*levels).equals(theirs.by(*levels)), (codes, levels)
+            assert ours.table(levels).equals(theirs.table(levels)), (codes, levels)
     for codes in CONDITIONS[:2]:
         ours, theirs = many.where(**codes), one.where(**codes)
         for level in (None, "total", *one.spine.splits):
-            expected = theirs.table(level)
-            assert ours.table(level).equals(expected), (codes, level)
+            expected = theirs.level(level)
+            assert ours.level(level).equals(expected), (codes, level)
             assert pa.concat_tables(ours.batches(level)).combine_chunks().equals(expected)
     assert many.interval(0.5, origin="A1") == one.interval(0.5, origin="A1") if one.confidence else True
     assert not is_made(many, "count") and not is_made(many, "evidence")
@@ -185,13 +185,13 @@ def test_a_part_of_the_codes_reads_a_part_of_the_rows(
         return len(read)
 
     assert groups > 20
-    assert needed(release.query) == needed(lambda: release.by("destination.r")) == 0
+    assert needed(release.query) == needed(lambda: release.table("destination.r")) == 0
     assert needed(lambda: release.query(destination="Z")) == 0
     assert 0 < needed(lambda: release.query(destination="A1x")) < groups / 4
     assert 0 < needed(lambda: release.where(destination="A1x").table()) < groups / 4
     # Groups that lie within the codes are known by their sums; those at the ends are read.
     assert needed(lambda: release.query(destination="Z3")) < needed(lambda: release.where(destination="Z3").nodes)
-    assert needed(lambda: release.by("origin.t")) == groups
+    assert needed(lambda: release.table("origin.t")) == groups
 
 
 def tables(folder: Path) -> dict[str, str]:
@@ -391,7 +391,7 @@ def test_all_at_a_time_is_refused_where_there_is_no_room(
     for ask in (lambda: release.nodes, release.table, lambda: release.evidence):
         with pytest.raises(TreetopError, match=r"bytes of memory, and 1,000 are to be had: ask for"):
             ask()
-    assert release.by("origin.t").num_rows > 10 and release.query(origin="A1w") >= 0
+    assert release.table("origin.t").num_rows > 10 and release.query(origin="A1w") >= 0
 
 
 def test_no_more_than_two_parts_are_in_memory_at_a_time(
@@ -414,7 +414,7 @@ def test_no_more_than_two_parts_are_in_memory_at_a_time(
     release = tt.Release.load(folder)
     ways: list[Callable[[], object]] = [
         lambda: tt.check(folder),
-        lambda: release.by("origin.t", "destination.r"),
+        lambda: release.table(["origin.t", "destination.r"]),
         lambda: release.interval(origin="A1w"),
         lambda: [table.num_rows for table in tt.Selection(release).batches()],
         lambda: [tt.export(folder, to, tmp_path / to) for to in ("csv", "od", "records")],

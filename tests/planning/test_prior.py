@@ -73,7 +73,7 @@ def test_an_earlier_release_is_a_prior(spine: tt.Spine, people: pa.Table, trip: 
     release = tt.make_release(tt.Plan(spine, trip, tt.Loss(rho=1), title="Trips, 2011"), people)
     prior = Prior.from_release(release)
     assert (prior.kind, prior.source) == ("release", "Trips, 2011")
-    states = release.table("place.state")["count"].to_pylist()
+    states = release.level("place.state")["count"].to_pylist()
     level = prior.level("place.state")
     assert sorted(states) == np.repeat(level.counts, level.nodes.astype(int))[-len(states) :].tolist()
     with pytest.raises(PlanError, match="whole release"):

@@ -104,7 +104,7 @@ class Measured:
                 table_of(self.plan, rows),
                 tt.RunOptions(keep_measurements=True, testing_key=KEY.secret, threads=1),
             )
-        told = {level.name: release.table(level.name).to_pylist() for level in self.plan.spine.levels}
+        told = {level.name: release.level(level.name).to_pylist() for level in self.plan.spine.levels}
         told["the remainders"] = unresolved_table(release).to_pylist()
         told["the evidence"] = [] if release.evidence is None else evidence_table(release.evidence).to_pylist()
         told["the measurements"] = release.measurements.table().to_pylist()

@@ -145,7 +145,7 @@ def test_a_plan_file_its_card_and_check_say_so(folder: Path) -> None:
     assert rebuild_unit(card).sensitivity("place.town").l2_squared == 6
     assert not [verdict for verdict in tt.check(folder / "out") if verdict.findings]
     assert tomllib.loads((folder / "out" / "plan.toml").read_text())["unit"]["distinct"] is True
-    found = tt.Release.load(folder / "out").table("place.town")
+    found = tt.Release.load(folder / "out").level("place.town")
     assert dict(zip(found["place"].to_pylist(), found["count"].to_pylist(), strict=True)) == {
         "A1": 2, "A2": 1, "B1": 1, "B2": 1,
     }  # fmt: skip

@@ -253,7 +253,7 @@ def released(relation: Any, kept: tuple[int, ...], pairs: Pairs, most: int, epsi
     def look() -> NDArray[np.int64]:
         release = tt.make_release(plan, graph.table(), tt.RunOptions(columns=COLUMNS, threads=1))
         regions = {(row["origin"], row["destination"]): row["count"] for row in
-                   release.table("destination.region").to_pylist()}  # fmt: skip
+                   release.level("destination.region").to_pylist()}  # fmt: skip
         return np.array([release.total, regions.get(("A", "A"), 0), regions.get(("A", "B"), 0)])
 
     return look

@@ -83,10 +83,10 @@ def test_counts_are_positive_whole_and_agree_at_every_level(case: tuple[tt.Plan,
     release = tt.make_release(plan, table, tt.RunOptions(count="n"))
     assert release.count.dtype == np.int64
     assert (release.count > 0).all()
-    totals = {pc.sum(release.table(level.name)["count"]).as_py() or 0 for level in plan.spine.levels}
+    totals = {pc.sum(release.level(level.name)["count"]).as_py() or 0 for level in plan.spine.levels}
     assert totals == {release.total}
     for level in plan.spine.levels[1:]:  # not only all together: the children of every node
-        coarse, fine = release.table(plan.spine.levels[level.index - 2].name), release.table(level.name)
+        coarse, fine = release.level(plan.spine.levels[level.index - 2].name), release.level(level.name)
         assert _summed(coarse, plan.spine, level.index - 1) == _summed(fine, plan.spine, level.index - 1)
     if plan.levels[0].is_exact:
         assert release.total == (pc.sum(table["n"]).as_py() or 0)

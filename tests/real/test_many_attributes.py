@@ -54,7 +54,7 @@ class Case:
 
     def off(self, release: tt.Release, level: str) -> list[int]:
         """Return how far the released totals of a level are from the true ones."""
-        rows = release.by(level).to_pylist()
+        rows = release.table(level).to_pylist()
         released = {row[level]: row["count"] for row in rows}
         return [abs(released.get(code, 0) - count) for code, count in self.true(level).items()]
 

@@ -66,7 +66,7 @@ def test_a_release_is_asked_searched_sorted_and_downloaded(own: Visitor) -> None
     own.wait()
     release = tt.Release.load(own.folder / "release")
     page = own.see("explore?where=origin%3DN&by=destination.town&q=s&sort=count:up")
-    table = release.where(origin="N").by("destination.town")
+    table = release.where(origin="N").table("destination.town")
     rows = sorted(row["count"] for row in table.to_pylist() if row["destination.town"].startswith("s"))
     assert f"{release.query(origin='N'):,}" in page.plain and f"{len(rows)} rows of {len(table)}" in page.plain
     shown = page.plain.index("count ↑")

@@ -48,13 +48,13 @@ def test_leaves_alone_are_measured_and_have_the_noise_of_the_whole_loss() -> Non
 def test_all_above_is_the_sum_of_the_leaves_and_has_intervals() -> None:
     release = released()
     assert release.total == 3_000
-    leaves = release.by("origin.town", "destination.town").to_pylist()
-    regions = release.by("origin.region", "destination.region").to_pylist()
+    leaves = release.table(["origin.town", "destination.town"]).to_pylist()
+    regions = release.table(["origin.region", "destination.region"]).to_pylist()
     for row in regions:
         own = [leaf["count"] for leaf in leaves if leaf["origin.town"][0] == row["origin.region"]
                and leaf["destination.town"][0] == row["destination.region"]]  # fmt: skip
         assert row["count"] == sum(own) and row["lower"] <= row["count"] <= row["upper"]
-    assert sum(row["count"] for row in release.by("origin.region").to_pylist()) == release.total
+    assert sum(row["count"] for row in release.table("origin.region").to_pylist()) == release.total
     assert release.query(origin="A", destination="B") == next(
         row["count"] for row in regions if (row["origin.region"], row["destination.region"]) == ("A", "B")
     )
@@ -67,7 +67,7 @@ def test_intervals_of_sums_hold_the_truth() -> None:
         release = tt.make_release(
             tt.Plan(SPINE, TRIP, LOSS, margins="none"), trips(), tt.RunOptions(testing_key=bytes([seed] * 32))
         )
-        for row in release.by("origin.region").to_pylist():
+        for row in release.table("origin.region").to_pylist():
             seen += 1
             held += row["lower"] <= true[row["origin.region"]] <= row["upper"]
     assert held / seen >= 0.95
@@ -81,7 +81,7 @@ def test_it_is_saved_checked_and_read_again(neighbours: str, tmp_path: Path) -> 
     assert not [verdict for verdict in tt.check(tmp_path / "out") if verdict.findings]
     again = tt.Release.load(tmp_path / "out")
     assert again.spine.splits == SPINE.splits
-    assert again.by("origin.region").equals(release.by("origin.region"))
+    assert again.table("origin.region").equals(release.table("origin.region"))
 
 
 def test_a_plan_file_asks_for_it_by_name_for_any_attributes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,4 +145,4 @@ def test_levels_of_several_attributes_are_not_below_each_other() -> None:
     assert mixed.goes_past == ["destination.region"] and mixed.leaves == 49
     plan = tt.Plan(mixed, TRIP, LOSS, margins="none")
     release = tt.make_release(plan, trips(), tt.RunOptions(testing_key=bytes(32)))
-    assert sum(row["count"] for row in release.by("destination.region").to_pylist()) == 3_000
+    assert sum(row["count"] for row in release.table("destination.region").to_pylist()) == 3_000

@@ -138,10 +138,10 @@ def test_a_release_checks_and_answers(order: list[str], how: dict[str, Any], tmp
     release = tt.make_release(planned, pa.table(columns), tt.RunOptions(testing_key=b"k" * 32, keep_measurements=True))
     for level in spine.levels:
         assert spine.level(" * ".join(reversed(level.name.split(" * ")))) is level
-        rows = release.table(level.name)
+        rows = release.level(level.name)
         assert rows.num_rows > 0 and pc.all(pc.less_equal(rows["lower"], rows["upper"])).as_py()
     asked = ("o.d", f"d.{spine.trees[1].levels[0]}")
-    sums = release.by(*asked)
+    sums = release.table(asked)
     assert sums.num_rows > 0 and sums.column_names == [*asked, "count", "lower", "upper"]
     release.save(tmp_path / "r")
     assert [one.findings for one in tt.check(tmp_path / "r") if one.findings] == []

@@ -494,7 +494,7 @@ def release_made_up(plan: Plan, twin: MadeUp, level: str | None = None, seed: in
     card: dict[str, Any] = {"private": False, "title": plan.title, "plan": {"confidence": plan.confidence}}
     if plan.confidence is not None:
         card["accuracy"] = {"confidence": plan.confidence}
-    table = run_plan(fitted(plan, counts), counts, key, card).table(level)
+    table = run_plan(fitted(plan, counts), counts, key, card).level(level)
     depths = spine.depths(spine.levels[-1].index if level is None else spine.level(level).index)
     columns = []
     for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True):

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from types import FrameType
 
+from treetop._util.progress_bar import ProgressBar
 from treetop._util.system import ENDING
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
 
 # Ctrl-C: never lost, never in the middle of a step that must be whole, and no failure of work that is done.
 
@@ -82,38 +77,10 @@ def _handle(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
-class Bar:
-    """A progress bar; it is called with the current stage and the finished share of it, from 0 to 1."""
-
-    def __init__(self, shown: bool = True) -> None:
-        self._shown = shown and sys.stderr.isatty()
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
-        self._stage = ""
-
-    def __enter__(self) -> Bar:
-        if self._shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._progress.start()
-            self._task = self._progress.add_task("starting", total=None)
-        return self
+class Bar(ProgressBar):
+    """A progress bar; a Ctrl-C that was lost in between ends it at its next call."""
 
     def __call__(self, stage: str, done: float) -> None:
-        """Show that this much of a stage is done; a Ctrl-C that was lost in between ends it here."""
+        """Show that this much of a stage is done."""
         check_interrupt()
-        if self._progress is None or self._task is None:
-            return
-        if stage != self._stage:
-            self._stage = stage
-            self._progress.reset(self._task, total=1.0, description=stage)
-        self._progress.update(self._task, completed=done)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        super().__call__(stage, done)

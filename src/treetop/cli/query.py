@@ -59,8 +59,8 @@ def command(
     tables, and with --csv and --json.
     """
     from treetop.domain.conditions import parse_conditions
+    from treetop.release.count_table import noted, with_outside
     from treetop.release.release import Release
-    from treetop.release.selection import noted, with_outside
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are two ways to print the same: choose one")
@@ -84,7 +84,7 @@ def command(
         named = release.spine.levels_named(levels[0]) if levels else [None]
         _print_derived(chosen, asked, derived, named[0], options, (as_csv, as_json))
         return
-    table = _table(chosen, levels, confidence)
+    table = chosen.table(levels, confidence=confidence, names=True).arrow
     shown = table if limit is None else table.sort_by([("count", "descending")]).slice(0, limit)
     say_warning(release.card)
     with standard_output():
@@ -113,21 +113,10 @@ def render_count(table: pa.Table, confidence: float | None) -> str:
     return text
 
 
-def _table(chosen: Selection, levels: Sequence[str], confidence: float | None) -> pa.Table:
-    import pyarrow as pa
-
-    if levels:
-        return chosen.by(*levels, confidence=confidence, names=True)
-    columns = {"count": [chosen.total]}
-    if chosen.confidence is not None:
-        columns |= {end: [bound] for end, bound in chosen.interval(confidence)._asdict().items()}
-    return pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
-
-
 def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
     """Yield remarks beside the numbers: the unit of count, remainders that may belong, and counts outside intervals."""
     from treetop.card import in_words
-    from treetop.release.selection import outside
+    from treetop.release.count_table import outside
 
     yield from in_words(chosen.card.get("counted", {}).get("sentences", []))
     unresolved = chosen.partly_unresolved + _in_no_row(chosen, table)
@@ -155,7 +144,7 @@ def _summary(
     confidence: float | None,
 ) -> dict[str, Any]:
     from treetop.card import in_words
-    from treetop.release.selection import with_outside
+    from treetop.release.count_table import with_outside
 
     summary: dict[str, Any] = {"title": chosen.card.get("title"), "where": asked, "count": chosen.total}
     if counted := chosen.card.get("counted"):

@@ -22,7 +22,8 @@ from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, Depths, trees_of
 from treetop.exporting.sheet import LARGEST, Sheet, Workbook, readme
-from treetop.release.selection import MOST_ROWS, Selection, with_names, with_outside
+from treetop.release.count_table import with_outside
+from treetop.release.selection import MOST_ROWS, Selection, with_names
 from treetop.release.shards import Leaves
 
 ROWS = 1 << 20
@@ -76,7 +77,7 @@ def rows_at(release: Selection, depths: Depths) -> pa.Table:
         if wanted == spine.finest or sum(len(nodes) for nodes, _ in found) > MOST_ROWS:
             rows = _LevelRows(release, index)
             return rows.table(rows.listed(np.concatenate(list(rows.of_shards()))))
-    table = release.by(*(f"{name}.{trees[name].levels[depths[name]]}" for name in names))
+    table = release.table([f"{name}.{trees[name].levels[depths[name]]}" for name in names]).arrow
     table = table.rename_columns([*names, *table.column_names[len(names) :]])
     for name in names:
         nodes = pc.index_in(table[name].combine_chunks(), value_set=trees[name].codes[depths[name]])

@@ -56,11 +56,11 @@ def counts_at(release: Selection, depths: Depths, attributes: Sequence[str], *, 
     trees = trees_of(release)
     finest = all(depths[name] == len(tree.levels) - 1 for name, tree in trees.items())
     if finest and set(attributes) == set(trees):
-        table = release.table()
+        table = release.level()
         table = table.select([*attributes, *table.column_names[len(trees) :]])
     else:
         levels = (f"{name}.{trees[name].levels[depths[name]]}" for name in attributes)
-        table = release.by(*levels, intervals=more)
+        table = release.table(list(levels), intervals=more).arrow
         table = table.rename_columns([*attributes, *table.column_names[len(attributes) :]])
     if not more:
         return table.select([*attributes, "count"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop._util.dtypes import Flags, Ints
+from treetop._util.dtypes import Ints
 from treetop.card import render
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES, Spine, apart
@@ -23,6 +23,7 @@ from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.plan.degrees import DEGREE
 from treetop.plan.groups import SIZE
+from treetop.release.count_table import CountTable
 from treetop.release.intervals.boxes import Boxes, Range, narrowed
 from treetop.release.intervals.nodes import Interval
 from treetop.release.margins import MarginTable, find
@@ -82,7 +83,7 @@ class Queries:
     def where(self, **codes: str) -> Selection:
         """Select by a combination of codes, each of any level; a selection answers the same questions.
 
-        `where(origin="Veneto").by("destination.province")`; if a code stands at several levels, name the level:
+        `where(origin="Veneto").table(["destination.province"])`; if a code stands at several levels, name the level:
         `where(**{"destination.province": "Milano"})`.
         """
         conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
@@ -128,18 +129,48 @@ class Queries:
         lower, upper = self.intervals_of(Boxes.one(self.whole.spine, ranges), confidence)
         return Interval(int(lower[0]), int(upper[0]))
 
-    def by(
-        self, *levels: str, intervals: bool = True, confidence: float | None = None, names: bool = False
-    ) -> pa.Table:
-        """Return sums over any choice of `attribute.level`, one row per combination above zero.
+    def table(
+        self,
+        by: str | Sequence[str] | None = None,
+        where: Mapping[str, str] | None = None,
+        *,
+        intervals: bool = True,
+        confidence: float | None = None,
+        names: bool = False,
+    ) -> CountTable:
+        """Return counts, one row for each combination of codes above zero, with the bounds of each.
 
-        `release.by("origin.region")` leaves the destination out; the columns are named as asked. A short name,
-        `"region"`, stands for that level of every attribute which has one. Rows are in the order in which the codes
-        were listed. Remainders at one of the levels are in no row, unless a margin has counted such rows: then these
-        are its own counts. If the release has intervals, each row has `lower` and `upper`, at the confidence of the
-        plan or at another; not in tables of more than 100,000 rows. With `names`, the names of codes stand beside them,
-        if the release has any.
+        `release.table(by=["origin.region"], where={"destination": "Milano"})`. Columns are named as asked. Rows are in
+        the order in which the codes were listed. Remainders at one of the levels are in no row, unless a margin has
+        counted such rows: then these are its own counts. Tables of more than 100,000 rows have no bounds.
+
+        Args:
+            by: Levels, `attribute.level`; attributes left out are summed over. A short name, `"region"`, stands for
+                that level of every attribute which has one. None for all attributes down to the leaves, an empty list
+                for the total.
+            where: Codes or names, each of any level, as in `where`.
+            intervals: Whether `lower` and `upper` stand beside the counts, if the release has intervals.
+            confidence: Of the bounds; that of the plan by default.
+            names: Whether the names of codes stand beside them, if the release has any.
         """
+        part = self.where(**where) if where else self
+        if by is None:
+            if not part.conditions and confidence is None and not names:
+                found = part.level()
+                return CountTable(found if intervals else found.drop_columns(_bounds_of(found)))
+            spine = part.whole.spine
+            by = [f"{name}.{tree.levels[-1]}" for name, tree in zip(spine.attributes, spine.trees, strict=True)]
+            found = part._by(by, intervals, confidence, names)
+            return CountTable(found.rename_columns([name.partition(".")[0] for name in found.column_names]))
+        levels = [by] if isinstance(by, str) else list(by)
+        if levels:
+            return CountTable(part._by(levels, intervals, confidence, names))
+        total = {"count": [part.total]}
+        if intervals and part.whole.confidence is not None:
+            total |= {end: [bound] for end, bound in part.interval(confidence)._asdict().items()}
+        return CountTable(pa.table({name: pa.array(column, pa.int64()) for name, column in total.items()}))
+
+    def _by(self, levels: Sequence[str], intervals: bool, confidence: float | None, names: bool) -> pa.Table:
         spine, confident = self.whole.spine, self.whole.confidence
         named = self._named(levels)
         asked = [part for _, part in named]
@@ -211,7 +242,7 @@ class Queries:
             return lower[cells], upper[cells]
         return self.whole.shards.intervals_of(boxes, confidence)
 
-    def table(self, level: str | None = None) -> pa.Table:
+    def level(self, level: str | None = None) -> pa.Table:
         """Return the nodes above zero at a level of the spine (the leaves when None), in spine order.
 
         There is one column for each attribute that is refined by then, named after it, and `count`; with intervals
@@ -224,9 +255,9 @@ class Queries:
         return self.whole.shards.table(index, self.whole.confidence)
 
     def batches(self, level: str | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of `table`, some at a time: of a large release, one shard after the other."""
+        """Yield the rows of `level`, some at a time: of a large release, one shard after the other."""
         if self.conditions:
-            yield self.table(level)
+            yield self.level(level)
         else:
             yield from self.whole.shards.tables(level_index(self.whole.spine, level), self.whole.confidence)
 
@@ -304,6 +335,10 @@ class Selection(Queries):
     reestimated = estimates
 
 
+def _bounds_of(table: pa.Table) -> list[str]:
+    return [name for name in ("lower", "upper") if name in table.column_names]
+
+
 def with_names(
     table: pa.Table, column: str, tree: Hierarchy, depth: int, nodes: Ints | pa.Array, *, last: bool = False
 ) -> pa.Table:
@@ -334,40 +369,7 @@ def level_index(spine: Spine, level: str | None) -> int:
     return 0 if level == TOTAL else spine.level(level).index
 
 
-# Released counts that lie outside their own interval: counts are made to add up, intervals are not.
-
-OUTSIDE = "outside"
-"""Column that marks counts outside their interval."""
-
-
-def outside(table: pa.Table) -> Flags:
-    """Return which counts of a table with `count`, `lower` and `upper` lie outside their interval."""
-    count, lower, upper = (table[name].to_numpy() for name in ("count", "lower", "upper"))
-    found: Flags = (count < lower) | (count > upper)
-    return found
-
-
-def with_outside(table: pa.Table) -> pa.Table:
-    """Return a table with the column `outside`, if it has intervals.
-
-    >>> with_outside(pa.table({"count": [5, 9], "lower": [4, 1], "upper": [6, 8]}))["outside"].to_pylist()
-    [False, True]
-    """
-    has_intervals = {"count", "lower", "upper"} <= set(table.column_names)
-    return table.append_column(OUTSIDE, pa.array(outside(table))) if has_intervals else table
-
-
-def noted(table: pa.Table) -> pa.Table:
-    """Return a table for people: with the column `note` if a count lies outside its interval, and as it is if none."""
-    if "lower" not in table.column_names or not (found := outside(table)).any():
-        return table
-    return table.append_column("note", pa.array([OUTSIDE if one else "" for one in found]))
-
-
 # How a notebook shows a release, or a part of one: its largest counts with their intervals, and its guarantee.
-
-MOST = 10
-"""Most rows of a page for a notebook."""
 
 
 def shown(part: Queries) -> str:
@@ -382,20 +384,12 @@ def shown(part: Queries) -> str:
     counted = "".join(f"<br>{html.escape(render(one))}" for one in card.get("counted", {}).get("sentences", ()))
     head = f"<p><b>{title}</b>: {total} in {part.leaves:,} leaves{counted}<br>{guarantee}</p>"
     # The largest counts of the first level that divides the selection, or of the last one.
-    found = pa.table({})
+    found = None
     for level in part.whole.spine.levels:
-        found = part.by(level.name, names=True)
-        if found.num_rows > 1:
+        found = part.table(level.name, names=True)
+        if len(found) > 1:
             break
-    if not found.num_rows:
+    if not found:
         return head
-    largest = noted(found.sort_by([("count", "descending")]).slice(0, MOST))
-    rows = "".join(_row(row.values(), "td") for row in largest.to_pylist())
-    more = found.num_rows - largest.num_rows
-    rest = f"<p>and {more:,} more rows</p>" if more else ""
-    return f"{head}<table><thead>{_row(largest.column_names, 'th')}</thead><tbody>{rows}</tbody></table>{rest}"
-
-
-def _row(cells: Iterable[object], tag: str) -> str:
-    texts = (f"{cell:,}" if isinstance(cell, int) else html.escape(str(cell)) for cell in cells)
-    return f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in texts)}</tr>"
+    largest = CountTable(found.sort_by([("count", "descending")]))
+    return head + largest._repr_html_()

@@ -19,7 +19,7 @@ from treetop.exporting.any_table import attributes_of, notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, counts_at, trees_of
 from treetop.exporting.places import Places
-from treetop.release.selection import with_outside
+from treetop.release.count_table import with_outside
 
 _SCHEMA = """
 CREATE TABLE gpkg_spatial_ref_sys (srs_name TEXT NOT NULL, srs_id INTEGER PRIMARY KEY, organization TEXT NOT NULL,

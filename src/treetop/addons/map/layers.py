@@ -121,7 +121,7 @@ def _counts(release: Selection, depths: Depths, attributes: Sequence[str]) -> pa
     table = counts_at(release, depths, attributes, more=True)
     if "lower" not in table.column_names and release.confidence is not None:
         trees = trees_of(release)
-        table = release.by(*(f"{name}.{trees[name].levels[depths[name]]}" for name in attributes))
+        table = release.table([f"{name}.{trees[name].levels[depths[name]]}" for name in attributes]).arrow
         table = table.rename_columns([*attributes, *table.column_names[len(attributes) :]])
     return table.select([*attributes, *(name for name in ("count", "lower", "upper") if name in table.column_names)])
 
@@ -141,7 +141,7 @@ def _extent(atlas: Atlas, gazetteer: _Gazetteer) -> NDArray[np.float64]:
 def _totals(release: Selection, gazetteer: _Gazetteer, spots: Spots, name: str, depth: int) -> dict[str, Any]:
     """Return the totals of places, all else summed over, with their own intervals; None for a zero."""
     level = f"{name}.{trees_of(release)[name].levels[depth]}"
-    table = release.by(level)
+    table = release.table(level).arrow
     place = gazetteer.number[name][pc.index_in(table[level], value_set=pa.array(spots.code)).to_numpy()]
     totals: dict[str, Any] = {}
     for column in table.column_names[1:]:
@@ -311,7 +311,7 @@ def weights_of(
         tree = trees[name]
         outlined = len(tree.levels) - 1 if boundaries is None or name in known else boundaries.depth(tree) or 0
         depth = min(depths[name], outlined)
-        table = release.by(f"{name}.{tree.levels[depth]}", intervals=False)
+        table = release.table(f"{name}.{tree.levels[depth]}", intervals=False).arrow
         weight = np.zeros(len(tree.codes[depth]))
         weight[pc.index_in(table.column(0), value_set=tree.codes[depth]).to_numpy()] = table["count"].to_numpy()
         shared[tree.digest, depth] = shared.get((tree.digest, depth), 0.0) + weight

@@ -17,8 +17,9 @@ from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import Depths, are_dates, counts_at, trees_of
+from treetop.release.count_table import outside
 from treetop.release.measurements import surviving
-from treetop.release.selection import Selection, outside
+from treetop.release.selection import Selection
 from treetop.release.zeros import most_of_a_zero, number_of_cells, zeros
 
 MOST = 20_000

@@ -119,7 +119,7 @@ def _answer(chosen: Selection) -> dict[str, Any]:
 
 def _table(chosen: Selection, by: list[str], entered: Form) -> dict[str, Any]:
     """Return one page of a table, searched and sorted."""
-    table = chosen.by(*by, names=True)
+    table = chosen.table(by, names=True).arrow
     texts = [name for name in table.column_names if name not in NUMBERS]
     whole = table.num_rows
     if asked := entered.get("q"):
