@@ -111,9 +111,7 @@ class OriginDestination:
 
 
 def italy_like(
-    seed: int = 2011,
-    detail: Literal["municipality", "section"] = "section",
-    trips: int = 28_800_000,
+    seed: int = 2011, detail: Literal["municipality", "section"] = "section", trips: int = 28_800_000
 ) -> OriginDestination:
     """Commuting in a country like Italy: its tree has the exact sizes, the places and the trips are made up.
 

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from treetop._util.arrays import sort_rows
 
 WORDS = st.one_of(
-    st.integers(0, 3),
-    st.integers(0, 2**64 - 1),
-    st.sampled_from([2**63, 2**64 - 1, 1 << 10, 1 << 11, (1 << 10) - 1]),
+    st.integers(0, 3), st.integers(0, 2**64 - 1), st.sampled_from([2**63, 2**64 - 1, 1 << 10, 1 << 11, (1 << 10) - 1])
 )
 
 

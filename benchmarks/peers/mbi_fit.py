@@ -43,12 +43,7 @@ def prepare(square: Square) -> Callable[[], Release]:
         lambda factor: (one_hot @ table(factor)).ravel(),
         lambda factor: factor.datavector(),
     ]
-    truth = [
-        member @ cells.sum(axis=0),
-        (member @ cells @ member.T).ravel(),
-        (member @ cells).ravel(),
-        cells.ravel(),
-    ]
+    truth = [member @ cells.sum(axis=0), (member @ cells @ member.T).ravel(), (member @ cells).ravel(), cells.ravel()]
     # One trip exchanged for another: Δ₂² = 2 at each level, and each has a quarter of rho.
     deviation = math.sqrt(2 / (2 * square.rho / len(queries)))
     domain = mbi.Domain(["o", "d"], [zones, zones])

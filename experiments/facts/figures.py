@@ -10,7 +10,7 @@ from experiments.kit.figures import BLACK, BLUE, GREEN, ORANGE, grid, save_all
 
 FIGURES = {
     "facts_gain.png": "How many times smaller the mean error of a level is with facts than without. A level without "
-    "points is exact with facts. Right of the line is better. Bars are 95 % intervals of the ratio, from the runs.",
+    "points is exact with facts. Right of the line is better. Bars are 95 % intervals of the ratio, from the runs."
 }
 """The picture, with its caption."""
 LOOKS = ((BLUE, "o", 0.2), (ORANGE, "s", 0.0), (GREEN, "D", -0.2))

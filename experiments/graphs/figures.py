@@ -16,18 +16,7 @@ from experiments.graphs.measure import AS_PUBLISHED, DELTA, PURE, QUESTIONS, SHA
 from experiments.graphs.page import short
 from experiments.graphs.rebalanced import BESIDE, METHODS
 from experiments.graphs.tradeoff import PAPER_DELTA, RANGES
-from experiments.kit.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    grid,
-    legend,
-    new_figure,
-    save_all,
-)
+from experiments.kit.figures import BLACK, BLUE, GREEN, ORANGE, PINK, RED, grid, legend, new_figure, save_all
 
 COLOURS = (BLUE, RED, GREEN)
 MARKERS = ("o", "s", "^")

@@ -30,12 +30,7 @@ class Rebalanced:
 
 
 def rebalance(
-    measured: ArrayLike,
-    parent: int,
-    variance: Fraction | float,
-    shares: ArrayLike | None = None,
-    *,
-    seed: int,
+    measured: ArrayLike, parent: int, variance: Fraction | float, shares: ArrayLike | None = None, *, seed: int
 ) -> Rebalanced:
     """Return the counts of a node's children, from their measurements, the released parent and public shares.
 

@@ -22,10 +22,7 @@ LITTLE = 0.01
 """A gain that is no larger is none: as much is due to the runs."""
 TAU, EPSILON = 20_000.0, 2.0
 """The total error that the paper gives an epsilon for, and which."""
-SPREADS = {
-    2: ((50, 50), (70, 30), (90, 10), (100, 0)),
-    3: ((34, 33, 33), (50, 30, 20), (80, 10, 10), (100, 0, 0)),
-}
+SPREADS = {2: ((50, 50), (70, 30), (90, 10), (100, 0)), 3: ((34, 33, 33), (50, 30, 20), (80, 10, 10), (100, 0, 0))}
 """A hundred people over two and three regions, each more uneven than the one before."""
 
 _CLAIMS = Claims("loss_split", fixed=FIXED, tau=TAU, epsilon=EPSILON, about=ABOUT)

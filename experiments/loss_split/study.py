@@ -12,16 +12,7 @@ import pyarrow as pa
 
 import treetop as tt
 from experiments.kit.runs import Kept
-from experiments.loss_split.measure import (
-    Budgets,
-    Errors,
-    Outcome,
-    best,
-    closed_form,
-    measure,
-    terms,
-    uniform,
-)
+from experiments.loss_split.measure import Budgets, Errors, Outcome, best, closed_form, measure, terms, uniform
 from experiments.loss_split.trees import Population, Tree
 from treetop.advice.error_laws import Allocation, least_error, least_loss, total_error
 from treetop.advice.public import Prior

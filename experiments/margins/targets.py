@@ -149,10 +149,6 @@ TARGETS = (
     Target("totals of the first end better at their finest level", _first_finest, _told_already),
     Target("and at worst twice as far off at coarser ones", _first_coarse, _more_noise),
     Target("leaf pairs no worse", _leaves, _lost_above),
-    Target(
-        "advised plan with lower-error: leaf pairs at least 1.4 × better, on dense tables",
-        _advised,
-        _leaf_noise,
-    ),
+    Target("advised plan with lower-error: leaf pairs at least 1.4 × better, on dense tables", _advised, _leaf_noise),
 )
 """All beside 0.2.0, at epsilon 1; with the default settings, but for the last."""

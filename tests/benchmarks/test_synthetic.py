@@ -9,14 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from benchmarks.synthetic import (
-    CAPS,
-    SIZES,
-    OriginDestination,
-    _apportion,
-    italy_like,
-    two_level_square,
-)
+from benchmarks.synthetic import CAPS, SIZES, OriginDestination, _apportion, italy_like, two_level_square
 
 TRIPS = 200_000
 Detail = Literal["municipality", "section"]

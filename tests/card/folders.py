@@ -67,11 +67,7 @@ PLANS: Mapping[str, tuple[Callable[[], pa.Table], dict[str, Any], dict[str, Any]
     "parts": (people, {"spine": SPINE, "unit": PERSON, "margins": "none"}, {"nodes": True, "part": 2}),
     "parts, margins": (trips, {"spine": CROSSED, "unit": TRIP}, {"part": 3}),
     "parts, facts": (without_n2, {"spine": SPINE, "unit": TRIP, "facts": FACTS, "margins": "none"}, {"part": 2}),
-    "parts, no intervals": (
-        people,
-        {"spine": SPINE, "unit": TRIP, "margins": "none", "confidence": None},
-        {"part": 2},
-    ),
+    "parts, no intervals": (people, {"spine": SPINE, "unit": TRIP, "margins": "none", "confidence": None}, {"part": 2}),
 }
 
 

@@ -279,11 +279,7 @@ def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path) -> None:
         "levels": ["state", "county", "tract", "block_group", "block"],
         "scheme": "FIPS codes",
     }
-    assert open_fields(folder / "plan.toml") == [
-        "attributes.block.hierarchy",
-        "attributes.block.codes",
-        *OPEN,
-    ]
+    assert open_fields(folder / "plan.toml") == ["attributes.block.hierarchy", "attributes.block.codes", *OPEN]
     (folder / "places.csv").write_text("block\n" + "\n".join(blocks))
     assert answer(folder / "plan.toml", "hierarchy", "codes").plan.spine.trees[0].sizes == (2, 4, 8, 8, 8)
 
@@ -445,20 +441,8 @@ def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "lookup", "columns", "levels", "count"),
     [
-        (
-            "shippable/od_us_flights_2001/od_total",
-            "lookup_airport",
-            ("origin", "destination"),
-            FLIGHTS,
-            "flights",
-        ),
-        (
-            "shippable/od_us_flights_2001/od_daily",
-            "lookup_airport",
-            ("origin", "destination"),
-            FLIGHTS,
-            "flights",
-        ),
+        ("shippable/od_us_flights_2001/od_total", "lookup_airport", ("origin", "destination"), FLIGHTS, "flights"),
+        ("shippable/od_us_flights_2001/od_daily", "lookup_airport", ("origin", "destination"), FLIGHTS, "flights"),
         ("od_slovenia_2000_2008/od", "lookup", ("o_mun", "d_mun"), ["region", "mun"], "commuters"),
         (
             "od_nyc_taxi/trips_sample_360k",
@@ -474,23 +458,11 @@ def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path) -> None:
             ["borough", "zone"],
             None,
         ),
-        (
-            "od_it_istat/od_region_2011",
-            "../lookup_it/comuni_2011",
-            ("o_reg", "d_reg"),
-            ["macro", "reg"],
-            "commuters",
-        ),
+        ("od_it_istat/od_region_2011", "../lookup_it/comuni_2011", ("o_reg", "d_reg"), ["macro", "reg"], "commuters"),
     ],
 )
 def test_real_tables_are_matched_with_their_lookups(
-    shared: Path,
-    folder: Path,
-    table: str,
-    lookup: str,
-    columns: tuple[str, str],
-    levels: list[str],
-    count: str | None,
+    shared: Path, folder: Path, table: str, lookup: str, columns: tuple[str, str], levels: list[str], count: str | None
 ) -> None:
     path = shared / f"{table}.parquet"
     out = folder / "plan.toml"
@@ -510,11 +482,7 @@ def test_real_prefix_codes_are_recognised(shared: Path, folder: Path) -> None:
     described = as_json(shared / "od_ny_tract_mobility" / "od.parquet")
     assert described["rows"] == 616_991
     draft = tomllib.loads(described["draft"])
-    assert draft["attributes"]["origin"] == {
-        "column": "o_tract",
-        "widths": [5],
-        "levels": ["county", "tract"],
-    }
+    assert draft["attributes"]["origin"] == {"column": "o_tract", "widths": [5], "levels": ["county", "tract"]}
     assert draft["attributes"]["destination"] == {"column": "d_tract", "same_as": "origin"}
     described = as_json(shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
     assert described["columns"][0]["prefixes"]["scheme"] == "ISTAT codes"

@@ -137,11 +137,7 @@ def test_a_unit_with_several_records_also_tells_about_one_record(plan: Path) -> 
     assert one["rho"] == pytest.approx(whole["rho"] / 16)
     assert one["epsilon"] < whole["epsilon"] == 1
     assert (one["who"], whole["who"]) == ("one record", "one person (up to 4 records)")
-    assert [group["who"] for group in groups] == [
-        "5 persons together",
-        "10 persons together",
-        "50 persons together",
-    ]
+    assert [group["who"] for group in groups] == ["5 persons together", "10 persons together", "50 persons together"]
 
 
 def test_an_exact_total_is_told_and_a_measured_one_is_not(plan: Path) -> None:
@@ -171,8 +167,7 @@ def test_an_incomplete_plan_is_refused_with_exit_code_3(plan: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [("[loss]", "[los]", "did you mean 'loss'?"), ("1.0", "= 1", "line 17, column 11")],
+    ("old", "new", "message"), [("[loss]", "[los]", "did you mean 'loss'?"), ("1.0", "= 1", "line 17, column 11")]
 )
 def test_a_broken_plan_is_a_mistake_with_exit_code_2(plan: Path, old: str, new: str, message: str) -> None:
     change(plan, old, new)

@@ -213,17 +213,9 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--squared-error", "9", "--target", "town=20"], 2, "--squared-error needs --prior"),
         (["--refine", "--twin", "twin.csv"], 2, "--refine needs --prior"),
         (["--prior", "twin.csv", "--shares", "town"], 2, "--shares needs --refine"),
-        (
-            ["--prior", "twin.csv", "--refine", "--weight", "town=2", "--shares", "town"],
-            2,
-            "--shares or --weight",
-        ),
+        (["--prior", "twin.csv", "--refine", "--weight", "town=2", "--shares", "town"], 2, "--shares or --weight"),
         (["--prior", "twin.csv", "--prior-source", "x", "--refine", "--shares", "town"], 2, "each by its full name"),
-        (
-            ["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"],
-            2,
-            "--objective consistent",
-        ),
+        (["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"], 2, "--objective consistent"),
         (["--prior", "twin.csv", "--prior-source", "x", "--squared-error", "0"], 2, "give a positive number"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "towm=2"], 2, "there is no level 'towm'"),
@@ -234,11 +226,7 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_mistake_is_told_in_one_message(
-    plan: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    code: int,
-    message: str,
+    plan: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, message: str
 ) -> None:
     monkeypatch.chdir(plan.parent)
     found, told = failure(plan, *arguments)

@@ -51,10 +51,7 @@ def test_a_messy_table_is_read_as_the_plan_says(folder: Path) -> None:
     file = tt.read_plan(folder / "plan.toml")
     counts = tt.read_true_counts(file.plan, file.table(str(folder / "people.csv")))
     expected = pa.table(
-        {
-            "home": ["01001", "01002", "01002", "99999", "01001"],
-            "age": ["0-14", "65+", "15-64", "15-64", "not known"],
-        }
+        {"home": ["01001", "01002", "01002", "99999", "01001"], "age": ["0-14", "65+", "15-64", "15-64", "not known"]}
     )
     assert counts.digest == tt.read_true_counts(file.plan, expected).digest
 

@@ -14,14 +14,7 @@ from experiments.group_sizes import page
 from experiments.group_sizes.coverage import WAYS as COVERED
 from experiments.group_sizes.coverage import cover_once
 from experiments.group_sizes.figures import draw
-from experiments.group_sizes.measure import (
-    CLASSES,
-    EPSILONS,
-    WAYS,
-    Run,
-    run_once,
-    run_tables,
-)
+from experiments.group_sizes.measure import CLASSES, EPSILONS, WAYS, Run, run_once, run_tables
 from experiments.group_sizes.solver import FORMS, Solved, solve_once
 from experiments.group_sizes.tables import CENSUS_2000, census_like, household_shares, households, taxi_like
 from experiments.kit.runs import Kept

@@ -175,8 +175,7 @@ def _weights(small: Study, right: bool) -> Study:
     sign = 1 if right else -1
     made = {
         weight: Errors(
-            (0.0,) * 3,
-            (100 + sign * (weight + (weight - 1 / 3) ** 2), 100 + sign * weight, 100 - 2 * sign * weight),
+            (0.0,) * 3, (100 + sign * (weight + (weight - 1 / 3) ** 2), 100 + sign * weight, 100 - 2 * sign * weight)
         )
         for weight in WEIGHTS
     }

@@ -71,11 +71,7 @@ def test_more_uneven_populations_have_more_bias() -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(
-    counts=st.lists(st.integers(0, 200), min_size=2, max_size=8),
-    budget=st.floats(0.01, 3),
-    move=st.integers(1, 50),
-)
+@given(counts=st.lists(st.integers(0, 200), min_size=2, max_size=8), budget=st.floats(0.01, 3), move=st.integers(1, 50))
 def test_moving_people_from_a_small_group_to_a_large_one_adds_bias(counts: list[int], budget: float, move: int) -> None:
     counts.sort()
     moved = min(move, counts[0])

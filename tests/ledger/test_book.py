@@ -128,10 +128,7 @@ def test_each_data_set_has_the_whole_budget_to_itself(tmp_path: Path, how: dict[
     ledger = make(tmp_path, **how)
     ledger.reserve("trips", Fraction(1), "zcdp", UNIT, "Commuting", PLAN)
     ledger.reserve("census", Fraction(1, 4), "zcdp", UNIT, "People", PLAN)
-    assert [(one.dataset, one.spent) for one in ledger.balances()] == [
-        ("trips", 1),
-        ("census", Fraction(1, 4)),
-    ]
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [("trips", 1), ("census", Fraction(1, 4))]
     assert [entry.title for entry in ledger.entries("census")] == ["People"]
     assert [entry.title for entry in ledger.entries()] == ["Commuting", "People"]
 
@@ -158,10 +155,7 @@ def test_a_ledger_made_for_named_data_sets_takes_no_other(tmp_path: Path) -> Non
     assert ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).dataset == "Trips"
     with pytest.raises(LedgerError, match=r"only: Trips, census \('trip' looks like Trips\); name one of them"):
         ledger.reserve("trip", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
-    assert [(one.dataset, one.spent) for one in ledger.balances()] == [
-        ("Trips", Fraction(1, 2)),
-        ("census", 0),
-    ]
+    assert [(one.dataset, one.spent) for one in ledger.balances()] == [("Trips", Fraction(1, 2)), ("census", 0)]
 
 
 @pytest.mark.parametrize("name", ["", "  ", "tr\x1bips", "\ud800"])

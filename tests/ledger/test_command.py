@@ -62,13 +62,7 @@ def test_a_number_that_is_none_is_a_mistake_in_the_call(tmp_path: Path, number: 
 
 @pytest.mark.parametrize(
     "options",
-    [
-        [],
-        ["--delta", "1e-8"],
-        ["--epsilon", "1", "--rho", "1"],
-        ["--rho", "0"],
-        ["--epsilon", "1", "--delta", "1"],
-    ],
+    [[], ["--delta", "1e-8"], ["--epsilon", "1", "--rho", "1"], ["--rho", "0"], ["--epsilon", "1", "--delta", "1"]],
 )
 def test_a_budget_that_is_none_creates_no_file(tmp_path: Path, options: list[str]) -> None:
     with pytest.raises(LossError):
@@ -136,11 +130,7 @@ def test_show_as_json_has_the_exact_amounts(tmp_path: Path) -> None:
     Ledger.open(tmp_path / "l").reserve("trips", Fraction(1, 3), "zcdp", UNIT, "Città", PLAN)
     report = json.loads(treetop_ledger("show", tmp_path / "l", "--json").output)
     (dataset,), (entry,) = report["datasets"], report["entries"]
-    assert (dataset["dataset"], dataset["spent"]["exact"], dataset["remaining"]["exact"]) == (
-        "trips",
-        "1/3",
-        "2/3",
-    )
+    assert (dataset["dataset"], dataset["spent"]["exact"], dataset["remaining"]["exact"]) == ("trips", "1/3", "2/3")
     assert 0 < dataset["spent"]["epsilon"] < dataset["budget"]["epsilon"]
     assert (entry["title"], entry["cost"], entry["state"]) == ("Città", "1/3", "reserved, outcome unknown")
     assert (entry["plan_sha256"], entry["card_sha256"]) == (PLAN, None)

@@ -54,12 +54,7 @@ def two_words() -> tt.Spine:
     return tt.Spine([f"x.{level}" for level in tree.levels], {"x": tree})
 
 
-SPINES = {
-    "pairs": pairs,
-    "one leaf": one_leaf,
-    "flat": lambda: flat(7),
-    "only children": only_children,
-}
+SPINES = {"pairs": pairs, "one leaf": one_leaf, "flat": lambda: flat(7), "only children": only_children}
 
 
 def random_tree(rng: random.Random) -> tt.Hierarchy:

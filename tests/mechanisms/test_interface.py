@@ -82,11 +82,7 @@ def test_a_total_that_is_public_is_published_exactly(name: str) -> None:
 @pytest.mark.parametrize("name", LEVELLED)
 def test_a_total_that_may_differ_between_neighbours_is_measured(name: str) -> None:
     spine, dropped = tables.pairs(), {"records_may_be_dropped": True}
-    cases: list[tuple[tt.Unit, dict[str, Any]]] = [
-        (ANYONE, {}),
-        (tt.Unit("person", 2, "replace"), {}),
-        (TRIP, dropped),
-    ]
+    cases: list[tuple[tt.Unit, dict[str, Any]]] = [(ANYONE, {}), (tt.Unit("person", 2, "replace"), {}), (TRIP, dropped)]
     for unit, options in cases:
         mechanism: Any = MECHANISMS[name]
         assert mechanism(spine, unit, LOSS, **options).levels[0].is_measured

@@ -22,11 +22,7 @@ FOLLOWED: list[Law] = [
     DiscreteLaplace(Fraction(20)),
     DiscreteLaplace(Fraction(500)),
 ]
-CUT: list[Law] = [
-    DiscreteGaussian(Fraction(400)),
-    DiscreteGaussian(Fraction(10**12)),
-    DiscreteLaplace(Fraction(10**6)),
-]
+CUT: list[Law] = [DiscreteGaussian(Fraction(400)), DiscreteGaussian(Fraction(10**12)), DiscreteLaplace(Fraction(10**6))]
 
 
 @pytest.mark.parametrize("law", FOLLOWED, ids=str)

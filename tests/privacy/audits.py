@@ -28,37 +28,11 @@ from treetop.measure.descent import descent_of
 from treetop.noise import DiscreteGaussian, Law
 from treetop.privacy import Neighbours
 
-from .divergence import (
-    TOLERANCE,
-    Shift,
-    cut_off,
-    excess,
-    hockey_stick,
-    largest_loss,
-    largest_ratio,
-    renyi,
-)
-from .engine import (
-    KEY,
-    Engine,
-    Path,
-    Unexplained,
-    descents,
-    many_releases,
-    releases,
-    shifts_between,
-    words_read,
-)
+from .divergence import TOLERANCE, Shift, cut_off, excess, hockey_stick, largest_loss, largest_ratio, renyi
+from .engine import KEY, Engine, Path, Unexplained, descents, many_releases, releases, shifts_between, words_read
 from .events import epsilon_at_least
 from .measured import Measured
-from .neighbours import (
-    Pair,
-    Rows,
-    counts_of,
-    every_neighbour,
-    spine,
-    table_of,
-)
+from .neighbours import Pair, Rows, counts_of, every_neighbour, spine, table_of
 
 DEEP = os.environ.get("TREETOP_AUDIT") == "deep"
 """Whether there are minutes to spend instead of seconds."""

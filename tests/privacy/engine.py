@@ -240,12 +240,7 @@ class Engine:
         return known
 
     def outcomes(
-        self,
-        path: Path,
-        counts: NDArray[np.int64],
-        x: NDArray[np.int64],
-        key: Key = KEY,
-        chunk: int = descents.CHUNK,
+        self, path: Path, counts: NDArray[np.int64], x: NDArray[np.int64], key: Key = KEY, chunk: int = descents.CHUNK
     ) -> NDArray[np.int64]:
         """Refine one node many times at once, and return a row of children's counts for each time.
 

@@ -188,11 +188,7 @@ def _exact_total(patch: Patch, exact: Callable[[Unit, bool], bool]) -> None:
 def a_registered_law_that_understates_its_cost(patch: Patch) -> None:
     for law in LAWS.values():
         costing, cost = law.costing, law.cost
-        patch.setattr(
-            law,
-            "costing",
-            classmethod(lambda _, l1, l2, spent, costing=costing: costing(l1, l2, 2 * spent)),
-        )
+        patch.setattr(law, "costing", classmethod(lambda _, l1, l2, spent, costing=costing: costing(l1, l2, 2 * spent)))
         patch.setattr(law, "cost", lambda own, l1, l2, cost=cost: cost(own, l1, l2) / 2)
 
 

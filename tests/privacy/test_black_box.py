@@ -17,12 +17,7 @@ from scipy.stats import binom
 import treetop as tt
 from treetop.measure.descent import descent_of
 
-from .audits import (
-    DEEP,
-    events_in_many_descents,
-    events_in_many_releases,
-    events_when_a_busy_person_leaves,
-)
+from .audits import DEEP, events_in_many_descents, events_in_many_releases, events_when_a_busy_person_leaves
 from .cases import BLACK_BOX, FRONT_DOOR
 from .engine import KEY, descents
 from .events import PROOF_RISK, epsilon_at_least, proven_epsilon

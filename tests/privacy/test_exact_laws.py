@@ -20,12 +20,7 @@ import pytest
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.privacy import Neighbours
 
-from .audits import (
-    DEEP,
-    the_law_of_all_measurements,
-    the_law_of_releases,
-    the_same_measurements_give_the_same_release,
-)
+from .audits import DEEP, the_law_of_all_measurements, the_law_of_releases, the_same_measurements_give_the_same_release
 from .cases import MEASURED, SAME
 from .divergence import Shift, excess, hockey_stick, largest_loss, largest_ratio, renyi
 from .engine import KEY, Engine, many_releases, releases, shifts_between
@@ -34,9 +29,7 @@ from .neighbours import EXACT, Pair, exact_pairs, grid
 
 
 @pytest.mark.parametrize(
-    ("tree", "neighbours", "contributions", "loss", "options"),
-    MEASURED,
-    ids=lambda value: str(value).replace("/", "_"),
+    ("tree", "neighbours", "contributions", "loss", "options"), MEASURED, ids=lambda value: str(value).replace("/", "_")
 )
 def test_measurements_of_neighbours_are_as_alike_as_promised(
     tree: str, neighbours: Neighbours, contributions: int, loss: dict[str, Any], options: dict[str, Any]

@@ -111,10 +111,7 @@ def test_a_level_that_facts_decide_does_not_depend_on_the_private_table() -> Non
 def test_an_invariant_that_contradicts_a_fact_is_refused_before_anything_is_charged() -> None:
     """Also where the table is not compared with the fact: a release cannot keep both."""
     charged: list[int] = []
-    facts = {
-        "place.digits1": tt.Fact(at_most={"A": 1}, unchecked=True),
-        "place.digits2": tt.Fact(invariant=True),
-    }
+    facts = {"place.digits1": tt.Fact(at_most={"A": 1}, unchecked=True), "place.digits2": tt.Fact(invariant=True)}
     plan = Pair("", {}, {}, options={"facts": facts}).plan()
     with pytest.raises(
         tt.errors.FactError, match=r"plan publishes.* contradict .*place\.digits1.*Nothing was measured"

@@ -32,11 +32,7 @@ def test_without_its_packages_it_says_how_to_get_them(
     ("arguments", "said"), [(["missing"], "is not a folder"), ([".", "--plan", "../x.toml"], "is not below")]
 )
 def test_a_place_that_cannot_be_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as left:

@@ -351,11 +351,7 @@ def _larger_loss(plan: Plan, total: float) -> Plan | None:
         rounded = float(f"{math.ceil(wanted / step) * step:.2g}")
         given = {"rho": rounded} if loss.rho is not None else {"epsilon": rounded}
         new = Loss(
-            **given,
-            delta=loss.delta,
-            noise=loss.noise,
-            large_delta=loss.large_delta,
-            accounting=loss.accounting,
+            **given, delta=loss.delta, noise=loss.noise, large_delta=loss.large_delta, accounting=loss.accounting
         )
         changed = replace(plan, loss=new)
     return changed

@@ -33,11 +33,7 @@ def _today() -> str:
 
 @cache
 def _software() -> Mapping[str, str]:
-    return {
-        DISTRIBUTION: VERSION,
-        "python": platform.python_version(),
-        **{name: version(name) for name in _LIBRARIES},
-    }
+    return {DISTRIBUTION: VERSION, "python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}}
 
 
 def misfit(made_by: str) -> str | None:

@@ -332,11 +332,7 @@ class Graph:
         if self.relation is None:
             raise PlanError("the graph has no neighbour relation, so its edges cannot be released: name one")
         unit = unit_of(
-            self.relation,
-            neighbours,
-            contributions=self.contributions,
-            degree_bound=self.degree_bound,
-            entity=entity,
+            self.relation, neighbours, contributions=self.contributions, degree_bound=self.degree_bound, entity=entity
         )
         return GraphUnit(unit, self.facts)
 

@@ -145,13 +145,7 @@ KEPLER = Format(
     flows=True,
     coordinates="needed",
 )
-OD = Format(
-    "od",
-    "R od and stplanr: origin,destination,count",
-    ("flows.csv",),
-    _plain,
-    flows=True,
-)
+OD = Format("od", "R od and stplanr: origin,destination,count", ("flows.csv",), _plain, flows=True)
 QGIS = Format(
     "qgis",
     "QGIS: a CSV with its .csvt, so that codes stay text; with coordinates, lines",

@@ -66,10 +66,7 @@ def find_prefixes(values: pa.Array, repeats: bool) -> Prefixes | None:
     groups = {
         width: int(pc.count_distinct(pc.utf8_slice_codeunits(values, 0, width)).as_py()) for width in range(1, length)
     }
-    for known, names, coarsest in (
-        ("FIPS codes", _FIPS, _FIPS_STATES),
-        ("ISTAT codes", _ISTAT, _ISTAT_PROVINCES),
-    ):
+    for known, names, coarsest in (("FIPS codes", _FIPS, _FIPS_STATES), ("ISTAT codes", _ISTAT, _ISTAT_PROVINCES)):
         first = min(names)
         starts = pc.unique(pc.utf8_slice_codeunits(values, 0, first)).to_pylist()
         if length > first and length in names and all(int(start) in coarsest for start in starts):

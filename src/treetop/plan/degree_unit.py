@@ -182,11 +182,7 @@ _PROTECTED: dict[str, str] = {
     "rests on no promise: edges are left out until nobody has more than the largest degree.",
 }
 """Other releases of edges keep some of a list, or rest on a promise: this one counts whole lists, and projects."""
-_MEANING: dict[str, str] = {
-    "out": "edges that go out from",
-    "in": "edges that come in to",
-    "total": "all edges of",
-}
+_MEANING: dict[str, str] = {"out": "edges that go out from", "in": "edges that come in to", "total": "all edges of"}
 """Meaning of a degree, by the counted edges."""
 
 

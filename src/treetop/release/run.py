@@ -24,13 +24,7 @@ from treetop.repair import REPAIRS
 
 
 def run_joint(
-    plan: Plan,
-    counts: Counts,
-    key: Key,
-    card: dict[str, Any],
-    *,
-    progress: Progress | None = None,
-    **_: object,
+    plan: Plan, counts: Counts, key: Key, card: dict[str, Any], *, progress: Progress | None = None, **_: object
 ) -> Release:
     """Measure the plan's tables, and return the counts fitted to them with all measurements."""
     laws = [noise_of(level.how) for level in plan.levels]

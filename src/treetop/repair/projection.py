@@ -538,23 +538,14 @@ def _relaxed(tree: Tree, y: Integers, w: Integers, total: Total, threads: int) -
 
 
 def _solve(
-    tree: Tree,
-    y: Integers,
-    w: Integers,
-    total: Total,
-    x: Integers,
-    reach: int,
-    words: NDArray[np.uint64],
-    threads: int,
+    tree: Tree, y: Integers, w: Integers, total: Total, x: Integers, reach: int, words: NDArray[np.uint64], threads: int
 ) -> bool:
     """Overwrite x by the best whole numbers in windows around it; return whether no window stood in the way."""
     public = (tree.child, tree.inner, max(tree.widest, 1), w)
     low, size = np.empty(len(y), np.int64), np.empty(len(y), np.int64)
     slopes = np.full((len(y), 2 * reach + 2), NEVER, np.int64)
     made = in_runs(
-        threads,
-        len(y),
-        lambda own: root_windows(*public, y[own], x[own], reach, low[own], slopes[own], size[own]),
+        threads, len(y), lambda own: root_windows(*public, y[own], x[own], reach, low[own], slopes[own], size[own])
     )
     roots = _choose_roots(low, size, slopes, total, words[-1]) if all(made) else None
     if roots is None:

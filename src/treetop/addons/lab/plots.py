@@ -177,8 +177,7 @@ def save_plots(comparison: Comparison, folder: Path, title: str) -> list[Path]:
 def _ordered(runs: Runs) -> list[tuple[Setting, Sequence[Trial]]]:
     order = list(_EVERY)
     return sorted(
-        runs.items(),
-        key=lambda item: order.index(item[0].mechanism) if item[0].mechanism in order else len(order),
+        runs.items(), key=lambda item: order.index(item[0].mechanism) if item[0].mechanism in order else len(order)
     )
 
 

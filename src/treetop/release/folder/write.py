@@ -128,12 +128,7 @@ def sizes(release: Release, nodes: Sequence[int] | None = None) -> dict[str, Any
 
 
 def _write(
-    release: Release,
-    shards: Shards,
-    folder: Path,
-    nodes: bool,
-    places: Mapping[str, pa.Table],
-    progress: Progress,
+    release: Release, shards: Shards, folder: Path, nodes: bool, places: Mapping[str, pa.Table], progress: Progress
 ) -> str:
     rows: dict[str, int | None] = {PLAN: None}
     tree, levels = shards.top.tree, len(release.spine.levels) + 1
