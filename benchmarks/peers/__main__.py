@@ -23,7 +23,7 @@ from experiments.kit.pages import write
 from experiments.kit.stamp import SEEN, now
 from treetop import Counts, Hierarchy, Loss, Plan, Spine, Unit
 from treetop.addons.lab.comparison import estimate_errors, number, percent, seconds, spread
-from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
+from treetop.addons.lab.mechanisms.compared import Estimate, LevelEstimate
 from treetop.counts.counts import pack
 from treetop.release.errors import LevelErrors
 

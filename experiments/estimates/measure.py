@@ -28,8 +28,8 @@ from experiments.kit.outcomes import Run
 from experiments.kit.runs import Kept
 from treetop import Plan
 from treetop.addons.lab.comparison import Peak
+from treetop.addons.lab.mechanisms.compared import paper_loss
 from treetop.addons.lab.mechanisms.inftda import descend as descend_by
-from treetop.addons.lab.mechanisms.mechanism import paper_loss
 from treetop.counts.counts import pack
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key

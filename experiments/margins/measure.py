@@ -17,7 +17,7 @@ import treetop as tt
 from experiments.kit import cases, runs
 from experiments.kit.cases import TRIP, Table
 from experiments.kit.runs import Kept
-from treetop.addons.lab.mechanisms.mechanism import paper_loss
+from treetop.addons.lab.mechanisms.compared import paper_loss
 from treetop.advice import design
 from treetop.advice.coverage import Coverage, measure_coverage
 from treetop.counts.counts import Counts, pack

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from treetop import Graph, GroupList, Source
-from treetop.counts.group_reader import GroupColumns, Reader
+from treetop.counts.group_reader import GroupColumns, GroupTableReader
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanError
 from treetop.io import csv_file
@@ -166,7 +166,7 @@ def test_an_empty_line_of_people_in_groups_is_a_row(tmp_path: Path) -> None:
     listed = GroupList.read(written(tmp_path / "list.csv", b"group,region\nh1,a\n\nh2,b\n\n"), PLACE)
     assert listed.number == 2  # the list is public: its blank lines are nothing
     people = written(tmp_path / "people.csv", b"group\nh1\n\nh1\n")
-    reader = Reader(PLACE, 5, "people", GroupColumns(group="group"), 2, listed, 1)
+    reader = GroupTableReader(PLACE, 5, "people", GroupColumns(group="group"), 2, listed, 1)
     with pytest.raises(DataError, match="people.csv, column 'group', row 2: the id is missing"):
         reader.read(people)
 

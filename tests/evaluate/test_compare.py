@@ -28,7 +28,7 @@ from treetop.addons.lab.comparison import (
     run_trial,
 )
 from treetop.addons.lab.mechanisms.baselines import PerLevel
-from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
+from treetop.addons.lab.mechanisms.compared import Estimate, LevelEstimate
 from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS
 from treetop.addons.lab.plots import GROUP_STYLES, STYLES, save_plots
 from treetop.errors import PlanError

@@ -13,7 +13,7 @@ import pytest
 
 import treetop as tt
 from treetop import GroupList, GroupSizes, GroupUnit, Hierarchy, Loss, Source
-from treetop.counts.group_reader import GroupColumns, Reader, Rows
+from treetop.counts.group_reader import GroupColumns, GroupTableReader, Rows
 from treetop.errors import DataError
 
 PLACES = Hierarchy.from_prefixes(["a1", "a2", "b1"], [1], ["state", "county"])
@@ -32,8 +32,8 @@ def listed() -> GroupList:
     return GroupList.read(LIST, PLACES)
 
 
-def reader(rows: Rows, with_list: bool = False, groups: int = 5, most: int = 1, **columns: str) -> Reader:
-    return Reader(PLACES, 3, rows, GroupColumns(**columns), groups, listed() if with_list else None, most)
+def reader(rows: Rows, with_list: bool = False, groups: int = 5, most: int = 1, **columns: str) -> GroupTableReader:
+    return GroupTableReader(PLACES, 3, rows, GroupColumns(**columns), groups, listed() if with_list else None, most)
 
 
 def read(table: Any, rows: Rows, with_list: bool = False, **columns: Any) -> list[list[int]]:
@@ -86,7 +86,7 @@ def test_files_and_databases_are_read_as_other_tables_are(kind: str, tmp_path: P
 
 def test_a_region_tree_of_any_depth_will_do() -> None:
     deep = Hierarchy.from_prefixes(["aa1x", "aa1y", "ab2x"], [1, 2, 3])
-    own = Reader(deep, 2, "groups", GroupColumns(region="place", size="size"), 2)
+    own = GroupTableReader(deep, 2, "groups", GroupColumns(region="place", size="size"), 2)
     sizes = own.read(pa.table({"place": ["ab2x", "aa1y"], "size": [7, 0]}))
     assert sizes.number.tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
 
@@ -134,7 +134,7 @@ def test_a_list_that_does_not_cover_the_data_is_refused() -> None:
 
 
 def test_a_table_with_another_number_of_groups_than_is_public_is_refused() -> None:
-    own = Reader(PLACES, 3, "histogram", GroupColumns(region="place", size="size", number="number"), 6)
+    own = GroupTableReader(PLACES, 3, "histogram", GroupColumns(region="place", size="size", number="number"), 6)
     with pytest.raises(DataError, match=r"the table has 5 groups, but the plan says that there are 6"):
         own.read(HISTOGRAM)
 

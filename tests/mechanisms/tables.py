@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop import Counts
-from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
+from treetop.addons.lab.mechanisms.compared import Estimate, LevelEstimate
 from treetop.counts.counts import layout, pack
 from treetop.noise import Key
 

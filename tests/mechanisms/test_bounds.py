@@ -12,7 +12,7 @@ from tests.mechanisms.tables import LOSS, TRIP, pairs, places
 from treetop import Counts
 from treetop.addons.lab.compare import compare, settings
 from treetop.addons.lab.comparison import Case
-from treetop.addons.lab.mechanisms.mechanism import PublicTree, leaves_under, sums_of_noise, sums_of_survivors
+from treetop.addons.lab.mechanisms.compared import PublicTree, leaves_under, sums_of_noise, sums_of_survivors
 from treetop.addons.lab.mechanisms.registry import MECHANISMS
 from treetop.noise import DiscreteGaussian, Key
 

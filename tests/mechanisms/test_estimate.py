@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate
+from treetop.addons.lab.mechanisms.compared import Estimate, LevelEstimate
 
 from . import tables
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.addons.lab.mechanisms.baselines import Hay, PerLevel, fitted_leaves
-from treetop.addons.lab.mechanisms.mechanism import PublicTree
+from treetop.addons.lab.mechanisms.compared import PublicTree
 
 from . import tables
 from .tables import ANYONE, KEY, LOSS, TRIP

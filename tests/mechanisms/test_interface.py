@@ -16,8 +16,8 @@ from treetop.addons.lab.compare import compare, settings
 from treetop.addons.lab.comparison import Case
 from treetop.addons.lab.mechanisms import registry
 from treetop.addons.lab.mechanisms.baselines import Hay
+from treetop.addons.lab.mechanisms.compared import Estimate, NotServed, paper_loss
 from treetop.addons.lab.mechanisms.inftda import InfTDA
-from treetop.addons.lab.mechanisms.mechanism import Estimate, NotServed, paper_loss
 from treetop.addons.lab.mechanisms.registry import MECHANISMS, named, register
 from treetop.errors import LossError, PlanError, Refusal, TreetopError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts
 from treetop.addons.lab.mechanisms.baselines import StabilityHistogram, tight_threshold
-from treetop.addons.lab.mechanisms.mechanism import NotServed
+from treetop.addons.lab.mechanisms.compared import NotServed
 from treetop.noise import DiscreteLaplace, NoiseStream
 from treetop.privacy import Neighbours
 

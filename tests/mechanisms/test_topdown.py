@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.addons.lab.mechanisms import inftda as tda_linf
+from treetop.addons.lab.mechanisms.compared import NotServed
 from treetop.addons.lab.mechanisms.inftda import (
     EuclideanTDA,
     InfTDA,
@@ -28,7 +29,6 @@ from treetop.addons.lab.mechanisms.inftda import (
     solve,
     solve_each,
 )
-from treetop.addons.lab.mechanisms.mechanism import NotServed
 from treetop.counts.counts import pack
 from treetop.measure import descent as engine
 from treetop.measure import level as levels

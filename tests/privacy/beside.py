@@ -25,7 +25,7 @@ import treetop as tt
 from tests.everyday import measure_degrees, measure_sizes
 from treetop import Counts, Graph, GroupUnit
 from treetop.addons.lab.mechanisms.baselines import StabilityHistogram
-from treetop.addons.lab.mechanisms.mechanism import PublicTree
+from treetop.addons.lab.mechanisms.compared import PublicTree
 from treetop.advice.coverage import twin_coverage
 from treetop.advice.public import Prior
 from treetop.advice.trials import try_out

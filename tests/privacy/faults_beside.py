@@ -27,7 +27,7 @@ from .faults import Fault, Patch, narrowed
 csv_files: Any = import_module("treetop.io.csv_file")
 fixed: Any = import_module("treetop.io.fixed_width")
 tables: Any = import_module("treetop.io.table")
-flat: Any = import_module("treetop.addons.lab.mechanisms.mechanism")
+flat: Any = import_module("treetop.addons.lab.mechanisms.compared")
 stability: Any = import_module("treetop.addons.lab.mechanisms.baselines")
 workloads: Any = import_module("treetop.measure.measure")
 degrees: Any = import_module("treetop.measure.vectors")

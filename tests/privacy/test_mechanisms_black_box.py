@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts
 from treetop.addons.lab.mechanisms.baselines import StabilityHistogram, only_leaves
-from treetop.addons.lab.mechanisms.mechanism import Mechanism, PublicTree
+from treetop.addons.lab.mechanisms.compared import ComparedMechanism, PublicTree
 from treetop.addons.lab.mechanisms.registry import MECHANISMS
 
 from .audits import DEEP
@@ -56,7 +56,7 @@ def copies(times: int) -> tt.Spine:
 MANY_COPIES = copies(RUNS)
 
 
-def runs_of(mechanism: Mechanism, rows: Rows, which: int) -> NDArray[np.int64]:
+def runs_of(mechanism: ComparedMechanism, rows: Rows, which: int) -> NDArray[np.int64]:
     """Run a flat mechanism on many copies of a table: a row of published leaves each."""
     counts = np.tile([rows.get(leaf, 0) for leaf in LEAVES], RUNS)
     there = np.flatnonzero(counts)
@@ -68,7 +68,7 @@ def runs_of(mechanism: Mechanism, rows: Rows, which: int) -> NDArray[np.int64]:
     return leaves.reshape(RUNS, len(LEAVES))
 
 
-def proven(mechanism: Mechanism, pair: Pair) -> float:
+def proven(mechanism: ComparedMechanism, pair: Pair) -> float:
     """The epsilon that runs on the two tables prove, at the delta of the loss."""
     change = np.array([pair.one.get(leaf, 0) - pair.other.get(leaf, 0) for leaf in LEAVES])
     samples = []
@@ -81,7 +81,7 @@ def proven(mechanism: Mechanism, pair: Pair) -> float:
     return epsilon_at_least(samples[0], samples[1], float(pair.loss["delta"]))[0]
 
 
-def flat(name: str, pair: Pair) -> Mechanism:
+def flat(name: str, pair: Pair) -> ComparedMechanism:
     unit = tt.Unit("person", pair.contributions, pair.neighbours)
     return MECHANISMS[name](MANY_COPIES, unit, tt.Loss(**pair.loss))
 

@@ -28,7 +28,7 @@ import numpy as np
 from treetop._util.dtypes import Flags, Floats, Ints
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts, go_down
-from treetop.counts.group_reader import GroupColumns, GroupSizes, Reader
+from treetop.counts.group_reader import GroupColumns, GroupSizes, GroupTableReader
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.domain.spine import Spine
@@ -462,7 +462,7 @@ def read_public_groups(
     return _of_groups(plan, sizes, "public table", source, bool(sizes.number[:, -1].any())), notes
 
 
-def _reader(plan: Plan, file: PlanFile, present: list[str] | None, widest: int) -> Reader:
+def _reader(plan: Plan, file: PlanFile, present: list[str] | None, widest: int) -> GroupTableReader:
     """Read as the plan does if the columns are there; otherwise as numbers of groups by place and size."""
     own = group_reader(plan, file.columns, file.count)
     if present is None or all(name in present for name in own.columns.wanted()):
@@ -480,7 +480,9 @@ def _reader(plan: Plan, file: PlanFile, present: list[str] | None, widest: int) 
             f"a public table for this plan has the plan's own columns (without {missing}), or those of a "
             f"published one: {plan.place!r}, {SIZE!r} and 'count', the number of groups of that size in that place"
         )
-    return Reader(own.regions, widest, "histogram", GroupColumns(region=place, size=size, number=number), None)
+    return GroupTableReader(
+        own.regions, widest, "histogram", GroupColumns(region=place, size=size, number=number), None
+    )
 
 
 def _released_groups(plan: Plan, release: Release, location: str, source: str) -> Prior:

@@ -329,7 +329,7 @@ ALLOWED: Mapping[Rows, Sequence[str]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class GroupTableReader:
     """How a private table becomes group sizes. All of it is public, and decided before the table is read."""
 
     regions: Hierarchy
@@ -380,7 +380,7 @@ class Reader:
 class _ByGroup:
     """Sizes added up group by group, for the groups of a public list."""
 
-    def __init__(self, reader: Reader, listed: GroupList, group: str) -> None:
+    def __init__(self, reader: GroupTableReader, listed: GroupList, group: str) -> None:
         self._reader, self._listed, self._group = reader, listed, group
         self._size = np.zeros(listed.number, np.int64)
         self._people = reader.rows == "people"
@@ -427,7 +427,7 @@ class _ByGroup:
 class _Histogram:
     """Groups counted by region and size, row by row."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: GroupTableReader) -> None:
         self._reader = reader
         columns = reader.columns
         assert columns.size is not None

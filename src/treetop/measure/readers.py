@@ -25,7 +25,7 @@ from treetop.counts.graph_reader import (
     refuse_exact_total,
     tables_within,
 )
-from treetop.counts.group_reader import GroupColumns, GroupSizes, Reader
+from treetop.counts.group_reader import GroupColumns, GroupSizes, GroupTableReader
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally
 from treetop.errors import DataError, PlanError
@@ -106,7 +106,7 @@ class _Records:
 # Group sizes.
 
 
-def group_reader(plan: Plan, columns: Mapping[str, str] | None = None, count: str | None = None) -> Reader:
+def group_reader(plan: Plan, columns: Mapping[str, str] | None = None, count: str | None = None) -> GroupTableReader:
     """Return the reader of a private table of group sizes; `columns` as in `RunOptions`."""
     stated, unit, given = GroupSizeReader.of(plan), GroupUnit.of(plan.unit), dict(columns or {})
     known = (plan.place, *COLUMNS)
@@ -125,7 +125,7 @@ def group_reader(plan: Plan, columns: Mapping[str, str] | None = None, count: st
     person = unit.id if stated.rows == "people" and unit.event != "group" else None
     own = GroupColumns(region=region, number=count, person=person, **{**defaults, **given})
     most = _ANY if unit.event == "group" else unit.quantity
-    return Reader(plan.regions, plan.largest, stated.rows, own, stated.number, stated.listed, most)
+    return GroupTableReader(plan.regions, plan.largest, stated.rows, own, stated.number, stated.listed, most)
 
 
 class _GroupSizes:

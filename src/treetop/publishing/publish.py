@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -107,99 +107,71 @@ def publish(
         if (options.columns, options.count, options.description, options.period) != (None, None, "", None):
             raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
         options = replace(options, keep_measurements=options.keep_measurements or file.keep_measurements)
-    job = _Publication(
-        file=file,
-        out=Path(out),
-        run=ChargedRun(plan, options, facts),
-        query=query,
-        twin=twin,
-        folder={"force": force, "nodes": nodes, "part": part},
-        before_placing=before_placing,
-    )
-    with claimed(job.out, force) as beside:
-        source = job.source(table)
-        job.refuse_second_reading(table)
-        job.run.account = Account.of_run(options)
-        return job(table, source, beside)
+    run, place = ChargedRun(plan, options, facts), Path(out)
+    with claimed(place, force) as beside:
+        source = _private_table(file, plan, table, query)
+        if twin is not None:
+            _refuse_second_reading(file, table, twin)
+        run.account = Account.of_run(options)
+        run.check_budget(source)
+        notes = [] if twin is None or file is None else _try_twin(run, file, table, query, twin)
+        places = {} if file is None else {key: one.to_table() for key, one in places_of(file).items()}
+        with report_spent_loss(run.account):
+            toml = None if file is None else describe_plan(file)
+            release = changed(run(source), plan_toml=toml)
+            folder: dict[str, Any] = {"force": force, "nodes": nodes, "part": part, "places": places, "beside": beside}
+            with drafted(release, place, progress=options.progress, **folder) as draft:
+                if before_placing is not None:
+                    before_placing()
+                draft.place()
+                try:
+                    head = None if run.account is None else run.account.complete(draft.card_sha256)
+                except LedgerError as problem:
+                    raise LedgerError(f"{place} is written, but the ledger could not record it: {problem}") from problem
+    return Published(release, place, head, tuple(notes))
+
+
+def _private_table(file: PlanFile | None, plan: Plan, table: Table | str | None, query: str | None) -> Any:
+    """Return the private table with its read options."""
+    if file is None:
+        if table is None:
+            raise PlanError("name the private table")
+        return table
+    location = table or file.source
+    if location is None:
+        raise PlanError("name the private TABLE, or give the plan a [data] source")
+    if not isinstance(location, str | Path):
+        file.refuse_private(location)
+        return plan.reader.own_table(location)
+    return file.table(str(location), query)
+
+
+def _refuse_second_reading(file: PlanFile | None, table: Table | str | None, twin: str) -> None:
+    """Refuse to compare a twin with standard input or a pipe: that can be read once, and the release needs it."""
+    if file is None:
+        raise PlanError("a twin is read as the plan file says: publish a plan file, or leave the twin out")
+    if any(reads_once(one) for one in (table or file.source, twin) if isinstance(one, str)):
+        raise PlanError(
+            "a twin is compared with the private table before the release reads that, and standard input or a pipe can "
+            "be read once: name files for both"
+        )
+
+
+def _try_twin(run: ChargedRun, file: PlanFile, table: Table | str | None, query: str | None, twin: str) -> list[str]:
+    """Try the plan on its public twin, with testing keys only, before anything is measured; return notes."""
+    location = str(table) if isinstance(table, str | Path) else file.source
+    run.plan.refuse_unless_top_down()
+    prior, notes = read_public(replace(file, source=location, query=query or file.query), twin, compare=False)
+    private = read_true_counts(run.plan, _private_table(file, run.plan, table, query), file.columns, file.count)
+    found = twin_coverage(run.plan, prior, progress=run.options.progress, private=private).to_dict()
+    run.state(coverage={"twin": found["twin"], "runs": found["runs"]})
+    return notes
 
 
 def _facts(options: RunOptions) -> RunInfo:
     """Return the card fields for a plan made in Python."""
     private = options.testing_key is None
     return RunInfo(private, options.description, options.period, options.columns, options.count)
-
-
-@dataclass
-class _Publication:
-    """A release that is being written to its folder."""
-
-    file: PlanFile | None
-    out: Path
-    run: ChargedRun
-    query: str | None
-    twin: str | None
-    folder: dict[str, Any]
-    before_placing: Callable[[], object] | None
-    notes: list[str] = field(default_factory=list)
-
-    def __call__(self, table: Table | str | None, source: Any, beside: Path) -> Published:
-        self.run.check_budget(source)
-        self._try_twin(table)
-        places = {} if self.file is None else {key: one.to_table() for key, one in places_of(self.file).items()}
-        with report_spent_loss(self.run.account):
-            toml = None if self.file is None else describe_plan(self.file)
-            release = changed(self.run(source), plan_toml=toml)
-            options: dict[str, Any] = {**self.folder, "places": places, "beside": beside}
-            with drafted(release, self.out, progress=self.run.options.progress, **options) as draft:
-                if self.before_placing is not None:
-                    self.before_placing()
-                draft.place()
-                head = self._complete(draft.card_sha256)
-        return Published(release, self.out, head, tuple(self.notes))
-
-    def source(self, table: Table | str | None) -> Any:
-        """Return the private table with its read options."""
-        if self.file is None:
-            if table is None:
-                raise PlanError("name the private table")
-            return table
-        location = table or self.file.source
-        if location is None:
-            raise PlanError("name the private TABLE, or give the plan a [data] source")
-        if not isinstance(location, str | Path):
-            self.file.refuse_private(location)
-            return self.run.plan.reader.own_table(location)
-        return self.file.table(str(location), self.query)
-
-    def refuse_second_reading(self, table: Table | str | None) -> None:
-        """Refuse to compare a twin with standard input or a pipe: that can be read once, and the release needs it."""
-        if self.twin is None:
-            return
-        if self.file is None:
-            raise PlanError("a twin is read as the plan file says: publish a plan file, or leave the twin out")
-        if any(reads_once(one) for one in (table or self.file.source, self.twin) if isinstance(one, str)):
-            raise PlanError(
-                "a twin is compared with the private table before the release reads that, and standard input or a "
-                "pipe can be read once: name files for both"
-            )
-
-    def _try_twin(self, table: Table | str | None) -> None:
-        """Try the plan on its public twin, with testing keys only, before anything is measured."""
-        if self.twin is None or self.file is None:
-            return
-        location = str(table) if isinstance(table, str | Path) else self.file.source
-        file = replace(self.file, source=location, query=self.query or self.file.query)
-        self.run.plan.refuse_unless_top_down()
-        prior, self.notes = read_public(file, self.twin, compare=False)
-        private = read_true_counts(self.run.plan, self.source(table), self.file.columns, self.file.count)
-        found = twin_coverage(self.run.plan, prior, progress=self.run.options.progress, private=private).to_dict()
-        self.run.state(coverage={"twin": found["twin"], "runs": found["runs"]})
-
-    def _complete(self, card_sha256: str) -> str | None:
-        try:
-            return None if self.run.account is None else self.run.account.complete(card_sha256)
-        except LedgerError as problem:
-            raise LedgerError(f"{self.out} is written, but the ledger could not record it: {problem}") from problem
 
 
 def places_of(file: PlanFile) -> dict[str, Places]:

@@ -26,8 +26,8 @@ from treetop._util.files import resolved
 from treetop._util.picture import new_figure
 from treetop._util.system import Progress
 from treetop.addons.lab.comparison import Accounting, Case, Comparison, Refused, Setting, Trial, run_trial
+from treetop.addons.lab.mechanisms.compared import ComparedMechanism
 from treetop.addons.lab.mechanisms.inftda import WithFacts, WithMargins
-from treetop.addons.lab.mechanisms.mechanism import Mechanism
 from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, MECHANISMS, named, register
 from treetop.addons.lab.plots import plot_errors, save_plots
 from treetop.advice.public import read_public_groups
@@ -141,7 +141,7 @@ def _attempt(case: Case, task: Task) -> Outcome:
 _case: Case | None = None
 
 
-def _start(case: Case, kinds: Sequence[type[Mechanism]]) -> None:
+def _start(case: Case, kinds: Sequence[type[ComparedMechanism]]) -> None:
     """Begin a process: register mechanisms that are not the package's own."""
     global _case
     _case = case

@@ -20,8 +20,8 @@ import pyarrow as pa
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.addons.lab.mechanisms.baselines import StabilityHistogram, VanillaGauss
+from treetop.addons.lab.mechanisms.compared import ComparedMechanism, Estimate, paper_loss
 from treetop.addons.lab.mechanisms.inftda import Planned
-from treetop.addons.lab.mechanisms.mechanism import Estimate, Mechanism, paper_loss
 from treetop.addons.lab.mechanisms.registry import GROUP_MECHANISMS, PRACTICES, named
 from treetop.counts.constraint_reader import read_facts
 from treetop.counts.counts import Counts
@@ -120,7 +120,7 @@ class Setting:
 
         Loss(epsilon=self.epsilon, delta=self.delta)  # what is no loss at all is a mistake, and no refusal
 
-    def make(self, case: Case) -> Mechanism:
+    def make(self, case: Case) -> ComparedMechanism:
         """Make the mechanism, which reads no private data. Raises a `Refusal` if it cannot serve the case."""
         kind: Any = named(self.mechanism)
         known = {part.name for part in fields(kind)} if is_dataclass(kind) else set()
@@ -139,7 +139,7 @@ class Setting:
                 more = {"threshold": "paper", **more}
             else:
                 loss = paper_loss(self.epsilon, self.delta)
-        mechanism: Mechanism = kind(case.spine, case.unit, loss, **more)
+        mechanism: ComparedMechanism = kind(case.spine, case.unit, loss, **more)
         return mechanism
 
 
@@ -171,8 +171,8 @@ class Trial:
 def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
     """Run a mechanism once and compare its estimate with the truth.
 
-    The clock runs for `Mechanism.run` only, on one thread. Public preparation that is the same for every run is done
-    before: compiled kernels, the plan, the exact tables of the noise.
+    The clock runs for `run` only, on one thread. Public preparation that is the same for every run is done before:
+    compiled kernels, the plan, the exact tables of the noise.
     """
     _warm(setting.mechanism, setting.accounting == "pure")
     mechanism = setting.make(case)
@@ -212,7 +212,7 @@ def estimate_errors(estimate: Estimate, truth: Counts) -> tuple[LevelErrors, ...
     return tuple(errors_of(spine, level.keys, level.value, truth)[index] for index, level in enumerate(estimate.levels))
 
 
-def _bounds(mechanism: Mechanism, records: int) -> tuple[int | None, ...]:
+def _bounds(mechanism: ComparedMechanism, records: int) -> tuple[int | None, ...]:
     if isinstance(mechanism, Planned) and mechanism.bounded:
         return tuple(level.bound for level in mechanism.plan.accuracy(CONFIDENCE).levels)
     if isinstance(mechanism, VanillaGauss | StabilityHistogram):
@@ -220,7 +220,7 @@ def _bounds(mechanism: Mechanism, records: int) -> tuple[int | None, ...]:
     return (None,) * len(mechanism.levels)
 
 
-def _margin_parts(mechanism: Mechanism) -> tuple[Part, ...]:
+def _margin_parts(mechanism: ComparedMechanism) -> tuple[Part, ...]:
     """Return the margins that the mechanism measures."""
     return mechanism.plan.margin_parts if isinstance(mechanism, Planned) else ()
 

@@ -13,13 +13,12 @@ from flint import arb
 
 from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import plain
-from treetop.addons.lab.mechanisms.inftda import Planned
-from treetop.addons.lab.mechanisms.mechanism import (
+from treetop.addons.lab.mechanisms.compared import (
     MOST_LEAVES,
     ROOT,
+    ComparedMechanism,
     Estimate,
     LevelEstimate,
-    Mechanism,
     NotServed,
     PublicTree,
     Words,
@@ -35,6 +34,7 @@ from treetop.addons.lab.mechanisms.mechanism import (
     sums_of_noise,
     sums_of_survivors,
 )
+from treetop.addons.lab.mechanisms.inftda import Planned
 from treetop.counts.counts import Counts, Digit, layout
 from treetop.domain.spine import Spine
 from treetop.errors import PlanError
@@ -50,7 +50,7 @@ from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel, least_sq
 
 
 @dataclass(frozen=True, eq=False)
-class VanillaGauss(Mechanism):
+class VanillaGauss(ComparedMechanism):
     """Discrete Gaussian noise (discrete Laplace for a pure loss) on every public leaf; the leaves pay the whole loss.
 
     Canonne, Kamath and Steinke 2020, Theorem 14. Coarser counts are sums of noisy leaves; negative ones are kept, so
@@ -213,7 +213,7 @@ _MOST_PRESENT = 2**32  # leaves that are there have to be in memory
 
 
 @dataclass(frozen=True, eq=False)
-class StabilityHistogram(Mechanism):
+class StabilityHistogram(ComparedMechanism):
     """Discrete Laplace noise on the leaves above zero; those that reach the threshold are published.
 
     Bun, Nissim and Stemmer 2019. It invents no leaf, and costs nothing for the empty leaves.
@@ -353,7 +353,7 @@ def _epsilon_and_delta(loss: Loss) -> tuple[Fraction, Fraction]:
 
 
 @dataclass(frozen=True, eq=False)
-class Practice(Mechanism):
+class Practice(ComparedMechanism):
     """A way to publish that gives no guarantee; it does not use the loss."""
 
     definition: ClassVar[str] = "None: what is published depends on each record, and no epsilon bounds how much."

@@ -18,7 +18,7 @@ from treetop._util.distribution import install_extra
 from treetop._util.dtypes import Flags, Floats, Ints, Words
 from treetop._util.kernel import kernel
 from treetop._util.numbers import Number
-from treetop.addons.lab.mechanisms.mechanism import Estimate, Mechanism, NotServed, promise
+from treetop.addons.lab.mechanisms.compared import ComparedMechanism, Estimate, NotServed, promise
 from treetop.counts.counts import Counts
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.marginal import Margins
@@ -115,7 +115,7 @@ def _add_all(
 
 
 @dataclass(frozen=True, eq=False)
-class Planned(Mechanism):
+class Planned(ComparedMechanism):
     """A mechanism whose noise and cost are those of a plan.
 
     At level l, one unit moves the counts by at most Δ_l (`Unit.sensitivity`), under the unit's own neighbours; each

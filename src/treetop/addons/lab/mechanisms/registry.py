@@ -22,6 +22,7 @@ from treetop.addons.lab.mechanisms.baselines import (
     Suppression,
     VanillaGauss,
 )
+from treetop.addons.lab.mechanisms.compared import ComparedMechanism, Estimate, LevelEstimate, NotServed
 from treetop.addons.lab.mechanisms.inftda import (
     EuclideanTDA,
     InfTDA,
@@ -31,7 +32,6 @@ from treetop.addons.lab.mechanisms.inftda import (
     WithFacts,
     WithMargins,
 )
-from treetop.addons.lab.mechanisms.mechanism import Estimate, LevelEstimate, Mechanism, NotServed
 from treetop.advice.public import sizes_of
 from treetop.counts.counts import Counts, pack
 from treetop.errors import PlanError
@@ -64,7 +64,7 @@ class RoundedHistograms(RegionHistograms):
 
 
 @dataclass(frozen=True, eq=False)
-class OfGroups(Mechanism):
+class OfGroups(ComparedMechanism):
     """A mechanism for group sizes: a class for every form of the measurements and repair, named by both."""
 
     form: ClassVar[Form]
@@ -153,11 +153,11 @@ def _kind(form: Form, repair: str, about: str) -> type[OfGroups]:
 KINDS = tuple(_kind(*of, about) for of, about in _ABOUT.items())
 
 
-Kind = TypeVar("Kind", bound=type[Mechanism])
+Kind = TypeVar("Kind", bound=type[ComparedMechanism])
 
-MECHANISMS: dict[str, type[Mechanism]] = {}
-GROUP_MECHANISMS: dict[str, type[Mechanism]] = {}
-PRACTICES: dict[str, type[Mechanism]] = {}
+MECHANISMS: dict[str, type[ComparedMechanism]] = {}
+GROUP_MECHANISMS: dict[str, type[ComparedMechanism]] = {}
+PRACTICES: dict[str, type[ComparedMechanism]] = {}
 """Practices without a guarantee, for comparison only."""
 
 
@@ -173,12 +173,12 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
-def every() -> dict[str, type[Mechanism]]:
+def every() -> dict[str, type[ComparedMechanism]]:
     """Return all mechanisms by name."""
     return MECHANISMS | PRACTICES | GROUP_MECHANISMS
 
 
-def named(name: str) -> type[Mechanism]:
+def named(name: str) -> type[ComparedMechanism]:
     """Return the mechanism of a name."""
     if name not in every():
         raise PlanError(

@@ -138,7 +138,7 @@ class NotServed(Refusal):
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class ComparedMechanism:
     """A way to publish counts. Making one does all public work, checks included; only `run` sees private counts.
 
     The counts hold every record of the private table. Under `replace` with one record a unit the total is then the same
