@@ -27,6 +27,8 @@ NEEDS_DATA = "<!-- The real tables stand in `data`. -->"
 PRINTED = "# >"
 REGISTERS = "tt.register_"
 WHERE = re.compile(r"<!-- The commands run in `examples/(\w+)`. -->")
+LONGEST = 45
+"""Words of the longest sentence, or part of one before a colon or semicolon."""
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -130,3 +132,22 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of a page, and parts before a colon or semicolon; no code, tables, headings or targets of links."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"^[#|].*$|^ {4,}[^-* ].*$", "", text, flags=re.MULTILINE))
+    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*>]|\d+\.) )", text)
+    return [part for one in paragraphs for part in re.split(r"(?<=[.!?;:]) ", " ".join(one.split())) if part]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_sentence_is_too_long_to_be_read_once(page: Path) -> None:
+    long = [one for one in sentences(page.read_text(encoding="utf-8")) if len(one.split()) > LONGEST]
+    assert long == [], "make two of it"
+
+
+def test_a_long_sentence_is_seen_and_code_is_none() -> None:
+    assert [len(one.split()) for one in sentences("# A title\n\nOne two; three.\n\n- " + "word " * 50)] == [2, 1, 51]
+    assert sentences("```python\nx = 1\n```\n\n| a | b |\n") == []
