@@ -104,9 +104,12 @@ def margins_of(spine: Spine, given: Margins, *, levels: Literal["left out", "kep
         ]
         marginals = [margin_at(spine, depths_alone(len(spine.trees), *own)) for own in alone]
         if given == "pairs":
-            divided = dict.fromkeys(attribute for attribute, _ in alone)
-            pairs = (_finest_pair(spine, *pair) for pair in combinations(divided, 2))
-            marginals += [margin_at(spine, depths) for depths in pairs if depths is not None]
+            coarsest = {attribute: depth for attribute, depth in reversed(alone)}
+            for one, other in combinations(sorted(coarsest), 2):
+                ends = {one: coarsest[one], other: coarsest[other]}
+                coarse = tuple(ends.get(attribute, 0) for attribute in range(len(spine.trees)))
+                tables = dict.fromkeys([coarse, _finest_pair(spine, one, other)])
+                marginals += [margin_at(spine, depths) for depths in tables if depths is not None]
     elif isinstance(given, str) or not isinstance(given, Iterable):
         raise SpineError(
             f'margins is {given!r}: write "each", "pairs", "none", or a list such as ["place.state * sex"]'
@@ -123,7 +126,7 @@ def margins_of(spine: Spine, given: Margins, *, levels: Literal["left out", "kep
 
 
 def _finest_pair(spine: Spine, one: int, other: int) -> tuple[int, ...] | None:
-    """Return the finest table of two attributes with few cells: of two levels, the one with more nodes gives way."""
+    """Return the finest table of two attributes with few cells; of two levels, the one with more nodes gives way."""
     depths = {attribute: len(spine.trees[attribute].levels) for attribute in (one, other)}
 
     def nodes(attribute: int) -> int:

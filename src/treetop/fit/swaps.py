@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.kernel import kernel
-from treetop.fit.entropy import index_of
 from treetop.fit.tables import Depths, Grid, Ints, NoisyTable, Reals
 
 LEAF_WEIGHT = 0.5
@@ -23,6 +22,8 @@ LEAF_WEIGHT = 0.5
 _ROUNDS = 12
 _TRIES = 24
 """How many partners are proposed to each surplus record in a round."""
+_NEAR = 0.05
+"""A cell that is nearer to the fit than this share of its noise is left alone."""
 _NEARBY = 4
 """How many pairs of records are looked at for one pair of cells."""
 
@@ -70,15 +71,14 @@ def swap(
     made = 0
     for _ in range(_ROUNDS):
         before = made
+        filled = np.flatnonzero(found)
+        codes = np.unravel_index(filled, shape)
         for at, table in enumerate(crossing):
-            filled = np.flatnonzero(found)
-            base, step = index_of(grid, trunk, table.depths)
-            width = len(step)
-            cell_of = base[filled // width] + step[filled % width]
+            cell_of = np.add.reduce([steps[at, axis][code] for axis, code in enumerate(codes)])
             order = np.argsort(cell_of, kind="stable")
             bounds = np.searchsorted(cell_of[order], np.arange(grid.cells(table.depths) + 1))
             own = off[start[at] : start[at + 1]]
-            hot = np.flatnonzero(own > 0.5)
+            hot = np.flatnonzero(own > max(0.5, _NEAR * math.sqrt(table.variance)))
             hot = hot[np.argsort(-own[hot], kind="stable")]
             axes = np.flatnonzero(table.depths)
             made += _improve(
