@@ -140,7 +140,7 @@ def hawaii(data: Path) -> Table:
 
 def patients() -> Table:
     """The made-up patients of the examples: five attributes, a deep tree of diagnoses, hardly a leaf that occurs."""
-    file = tt.read_plan(ROOT / "examples" / "patients" / "plan.toml")
+    file = tt.read_plan(ROOT / "examples" / "patients" / "top_down.toml")
     assert file.source is not None
     counts = tt.read_true_counts(file.plan, file.table(file.source), columns=file.columns)
     return Table("patients", "made up: patients", file.plan.spine, counts)

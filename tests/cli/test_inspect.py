@@ -526,16 +526,12 @@ def test_several_hierarchies_are_matched_and_a_ragged_tree_is_one(folder: Path) 
     assert file.columns == {name: name for name in ("town", "diagnosis", "age", "sex", "outcome")}
 
 
-def test_five_columns_are_drafted_coarse_levels_first_with_their_margins(folder: Path) -> None:
+def test_five_columns_are_drafted_as_a_joint_fit_of_their_pairs(folder: Path) -> None:
     table, out = patients(folder), folder / "plan.toml"
     run(table, "--hierarchy", folder / "tree.csv", "--hierarchy", folder / "places.csv", "--out", out)
-    file = answer(out, "values")
-    assert file.plan.spine.splits == (
-        *("town.region", "diagnosis.chapter", "age.value", "sex.value", "outcome.value"),
-        *("town.province", "diagnosis.block"),
-        *("town.town", "diagnosis.code"),
-    )
-    assert file.plan.margins == "each"
+    plan = answer(out, "values").plan
+    assert (plan.mechanism.name, plan.margins) == ("joint", "pairs")
+    assert {"town.region * diagnosis.chapter", "age * sex"} <= {margin.name for margin in plan.margin_tables}
     assert out.read_text().count("Which values can it have?") == 1
 
 

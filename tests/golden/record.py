@@ -164,7 +164,7 @@ def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
         "pupils, fdr",
         lambda: release(changed(EXAMPLES / "pupils" / "plan.toml", release="resolve = { fdr = 0.05 }")),
     )
-    yield "patients", lambda: release(EXAMPLES / "patients" / "plan.toml")
+    yield "patients", lambda: release(EXAMPLES / "patients" / "top_down.toml")
     yield "visits", lambda: release(visits())
     yield "visits, distinct", lambda: release(visits("distinct = true"))
     yield "visits, out of core", lambda: release(visits(), "--engine", "processes", "--memory", "300MB")

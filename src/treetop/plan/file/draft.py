@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,11 @@ from treetop.io.source import PACKED
 from treetop.plan import fields
 from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.describe import key, value
+from treetop.plan.mechanism import MOST_CELLS
 
 _WIDTH = 96
+_FEW, _MANY = 4, 1000
+"""Supposed numbers of codes of attributes without a public file."""
 _VALUES = '# values = ["first", "second"]'
 _HIERARCHY = fields.find(ATTRIBUTE, "hierarchy").question
 
@@ -155,6 +159,17 @@ def _spine(inspection: Inspection) -> list[str]:
             'order = "destination-first"  # or "origin-first": the first end is the more accurate one',
             *_MARGINS,
         ]
+    if len(names) > 2 and _cells(inspection) <= MOST_CELLS:
+        return [
+            "",
+            "[spine]",
+            *_comment(
+                "All tables of one and of two attributes are measured, and one table of all attributes is fitted to "
+                "them. With a table of two or three attributes that matters more, list tables instead of pairs."
+            ),
+            'order = "joint"',
+            'margins = "pairs"',
+        ]
     # What is refined early is measured while counts are large, so that no attribute has to wait for another's leaves.
     deep = zip_longest(*(_splits(attribute, inspection) for attribute in inspection.attributes))
     rounds = [[split for split in splits if split is not None] for splits in deep]
@@ -169,6 +184,15 @@ def _spine(inspection: Inspection) -> list[str]:
         "]",
         *_MARGINS,
     ]
+
+
+def _cells(inspection: Inspection) -> int:
+    """Guess the number of cells of all attributes together from public files alone."""
+    matches = {one.name: one.match for one in inspection.attributes}
+    sizes = {name: _FEW if one is None else len(one.lookup.known(one.leaf)) for name, one in matches.items()}
+    many = [one for one in inspection.attributes if one.match is None and (one.many or one.prefixes or one.chain)]
+    sizes |= dict.fromkeys((one.name for one in many), _MANY)
+    return math.prod(sizes[one.same_as or one.name] for one in inspection.attributes)
 
 
 def drafted_splits(inspection: Inspection) -> list[str]:
