@@ -104,7 +104,7 @@ def margins_of(spine: Spine, given: Margins, *, levels: Literal["left out", "kep
         ]
         marginals = [margin_at(spine, depths_alone(len(spine.trees), *own)) for own in alone]
         if given == "pairs":
-            coarsest = {attribute: depth for attribute, depth in reversed(alone)}
+            coarsest = dict(reversed(alone))
             for one, other in combinations(sorted(coarsest), 2):
                 ends = {one: coarsest[one], other: coarsest[other]}
                 coarse = tuple(ends.get(attribute, 0) for attribute in range(len(spine.trees)))
