@@ -21,7 +21,7 @@ from treetop import Source, inspect_table, read_plan
 from treetop._util.files import resolved
 from treetop.cli import main
 from treetop.counts.reading import read_counts
-from treetop.domain import hierarchy as branches
+from treetop.domain import branches
 from treetop.errors import DataError, HierarchyError, PlanFileError, TreetopError
 from treetop.io import table as tables
 
@@ -230,7 +230,7 @@ def test_parents_of_great_depth_are_followed_in_linear_time(top: bool) -> None:
 
 
 def test_a_tree_that_is_deep_and_wide_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treetop.domain.hierarchy._MOST_CELLS", 100)
+    monkeypatch.setattr("treetop.domain.branches._MOST_CELLS", 100)
     comb = [(f"n{n}", f"n{n - 1}" if n else None) for n in range(20)] + [(f"l{n}", f"n{n}") for n in range(20)]
     table = pa.table({"child": [child for child, _ in comb], "parent": [parent for _, parent in comb]})
     with pytest.raises(HierarchyError, match="21 levels deep and has 20 leaves: .* 420 codes"):

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop.card.html import bound, statement_sha256
-from treetop.domain.coding import Coding
 from treetop.domain.constraints import COUNTED, LISTED
+from treetop.domain.standards import coding_of
 from treetop.errors import HierarchyError, ReleaseError
 from treetop.io.source import Prepare
 from treetop.plan.fields.ordinary import ELSEWHERE
@@ -229,7 +229,7 @@ def _coded(attributes: dict[str, Any]) -> list[str]:
         return [
             words
             for name, stated in attributes.items()
-            for words in Coding.of(attributes.get(stated.get("same_as"), stated)).words(name)
+            for words in coding_of(attributes.get(stated.get("same_as"), stated)).words(name)
         ]
     except (AttributeError, TypeError, HierarchyError) as problem:
         raise ReleaseError(f"{PLAN}: [attributes] cannot be read: {problem}") from problem

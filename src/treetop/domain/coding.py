@@ -52,17 +52,6 @@ class Coding:
     blank: str | None = None
     """The code of a record without a value; without one, a missing value is an unknown code."""
 
-    @staticmethod
-    def of(stated: Mapping[str, Any]) -> Coding:
-        """Return the rules that the fields of a plan file state."""
-        rule: Rule | None = None
-        if (bands := stated.get("bands")) is not None:
-            rule = Bands(list(bands.values())[-1] if isinstance(bands, Mapping) else bands)
-        elif (dates := stated.get("dates")) is not None:
-            levels = stated.get("levels") or MONTHLY
-            rule = Dates(list(levels.values()) if isinstance(levels, Mapping) else levels, **dates)
-        return Coding(rule, stated.get("blank"))
-
     def text(self, column: Any, name: str) -> pa.StringArray:
         """Return the values of a column as text: numbers and times written out."""
         plain = as_plain(column)

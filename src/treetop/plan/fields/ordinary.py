@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any, get_args
 
 from treetop._util.choices import nearest
+from treetop.domain.branches import Ragged
 from treetop.domain.constraints import INVARIANT
-from treetop.domain.hierarchy import Ragged
 from treetop.domain.marginal import DEFAULT_MARGINS
 from treetop.domain.spine import RESERVED, Spine
+from treetop.domain.standards import STANDARDS
 from treetop.domain.unit import Neighbours
 from treetop.io.source import BlankLines
 from treetop.noise import LAWS
@@ -77,7 +78,7 @@ UNKNOWN = ("error", "drop", ELSEWHERE)
 """Treatments of unknown codes, beside counting them under a named leaf."""
 
 
-SOURCES = ("hierarchy", "same_as", "values", "bands", "dates", "labels")
+SOURCES = ("hierarchy", "same_as", "values", "bands", "dates", "standard", "labels")
 """The fields that say what the hierarchy of an attribute is; labels do if there is no other."""
 
 
@@ -281,6 +282,10 @@ FIELDS = (
     _attribute("dates", DATES, 'Instead of a file: the column holds dates, from a public first to a public last day, '
                '`{ first = "2020-03-01", last = "2022-12-31", format = "dd/mm/yyyy" }`, counted by `levels`. Times of '
                "day are cut off; `yyyy-mm-dd` is always read. Other days are unknown codes", since="0.4"),
+    _attribute("standard", choice(STANDARDS), "Instead of a file: a hierarchy that many tables have. " +
+               "; ".join(f'`"{name}"`: {one.words}, {" > ".join(one.levels)}' for name, one in STANDARDS.items()) +
+               '. `levels` chooses among these. `"nuts"` and `"eu-grid"` cut the `values`, or the `codes` of a file',
+               since="0.4"),
     _attribute("unknown", NAME, "What happens to its unknown codes, if not what `[data] unknown` says: `\"error\"`, "
                '`"drop"`, `"elsewhere"`, or a leaf that there is', since="0.4", families=(RECORDS,)),
     _attribute("blank", NAME, "The code of a record without a value, `\"not vaccinated\"`; the hierarchy gets it if it "

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.choices import nearest
+from treetop.domain.branches import Ragged, read_columns
 from treetop.domain.coding import MONTHLY
-from treetop.domain.hierarchy import Hierarchy, Ragged, read_columns
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import problem_with_name
 from treetop.errors import DataError, HierarchyError
 from treetop.io import table as tables
@@ -101,6 +102,10 @@ class Attribute:
             codes = stated["values"] if file is None else _column(file, stated["codes"])
             tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
             return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
+        if stated["standard"] is not None:
+            codes = stated["values"] if file is None else _column(file, stated["codes"])
+            tree = Hierarchy.standard(stated["standard"], stated["levels"], codes)
+            return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
         if stated["bands"] is not None:
             return _banded(stated["bands"], stated["levels"])
         if stated["dates"] is not None:
@@ -176,7 +181,7 @@ def _attribute(name: str, sections: Section, family: str) -> Attribute:
         raise sections.problem(problem)
     stated = fields.read(section, ATTRIBUTE, family)
     has_columns = stated["hierarchy"] is not None and stated["widths"] is None and stated["child"] is None
-    if isinstance(stated["levels"], dict) and stated["dates"] is None and not has_columns:
+    if isinstance(stated["levels"], dict) and not (has_columns or stated["dates"] or stated["standard"]):
         raise section.problem("levels renames the columns of a hierarchy file, one a level: give a list of names here")
     if (why := _contradiction({key for key in stated if section.has(key)})) is not None:
         raise section.problem(why)
@@ -186,6 +191,10 @@ def _attribute(name: str, sections: Section, family: str) -> Attribute:
 def _contradiction(given: set[str]) -> str | None:
     """Describe contradicting fields; None if there are none."""
     sources = [key for key in SOURCES[:-1] if key in given]
+    if "standard" in given and "hierarchy" in given and "codes" not in given:
+        return 'standard cuts the codes of a file: name their column, as in codes = "NUTS_ID"'
+    if "standard" in given and len(sources) == 2 and set(sources) & {"hierarchy", "values"}:
+        return None  # a public list of codes, which the standard cuts
     if len(sources) > 1:
         return f"both {sources[0]} and {sources[1]} say what the hierarchy is: keep one"
     of_hierarchy = [key for key in ("levels", "widths", "labels", "blank", *_OF_A_FILE) if key in given]
@@ -194,7 +203,7 @@ def _contradiction(given: set[str]) -> str | None:
     of_file = [key for key in _OF_A_FILE if key in given]
     if "hierarchy" not in given and "same_as" not in given and sources and of_file:
         return f"{of_file[0]} is about a hierarchy file, but {sources[0]} needs none: leave it out"
-    if "widths" in given and sources and sources[0] in ("bands", "dates"):
+    if "widths" in given and sources and sources[0] in ("bands", "dates", "standard"):
         return f"widths cuts codes into levels, but {sources[0]} makes them: leave it out"
     if ("child" in given) != ("parent" in given):
         return "a parent list needs both child and parent, the names of its two columns"
