@@ -382,14 +382,14 @@ FIELDS = (
           families=(GROUPS,), default="uniform", at="", digest="", take=_weights, place=1, always=True),
     _loss("split", _DEGREE_SPLIT, 'Of degrees by place: `"uniform"`, or weights of `degree` and the place\'s levels',
           families=(DEGREES,), since="0.3", default="uniform", at="", digest="", take=_weights, place=1, always=True),
-    _loss("accounting", choice(get_args(Accounting)), 'How epsilon and delta are kept. `"exact"`: by the law of the '
-          "privacy loss of all that is measured, with about 5 % less noise at epsilon 1; for units of one record, and "
-          'there the default. `"zcdp"`: through rho, elsewhere the default', since="0.2", settled="plan.accounting",
+    _loss("accounting", choice(get_args(Accounting)), 'How epsilon and delta are kept. `"exact"`, the default if each '
+          'unit has one record: about 5 % less noise at epsilon 1. `"zcdp"`, the default otherwise: through rho',
+          since="0.2", settled="plan.accounting",
           unsaid="zcdp", take=_accounting),
     _loss("noise", choice(LAWS), "The law of noise; `\"discrete Laplace\"` where the loss is pure and `\"discrete "
           "Gaussian\"` where it is not, when left out", since="0.4"),
-    _loss("large_delta", FLAG, "`true`: a `delta` of one in the number of units, or more, is meant. Without it, such a "
-          "plan or release is refused where that number is public. It holds for `treetop ask` too, which is not "
+    _loss("large_delta", FLAG, "`true`: you mean a `delta` of one in the number of units, or more. Without it, such a "
+          "plan or release is refused if that number is public. It holds for `treetop ask` too, which is not "
           "refused because of an exact total, which it does not publish", default=False, since="0.3"),
 
     _repair("method", choice(TOP_DOWN), 'Instead of `prefer`, the repair itself: `"chebyshev"` or `"euclidean"`',
@@ -422,8 +422,8 @@ FIELDS = (
           question="Does a row stand for several records, as many as a column says? Then name it: one row counts so "
           "often. If a row is one record, leave this out: a column that says something else about a record is no "
           "count."),
-    _data("unknown", either(dict, table(TEXT), choice(UNKNOWN)), '`"error"`; `"drop"`; `"elsewhere"`: every hierarchy '
-          "has a leaf of that code more, whether or not it is needed, under which unknown codes are counted; or by "
+    _data("unknown", either(dict, table(TEXT), choice(UNKNOWN)), '`"error"` stops the release, `"drop"` leaves the '
+          'row out, `"elsewhere"` counts it in an extra category, which every attribute gets; or by '
           'attribute, `{ home = "elsewhere", age = "drop", sex = "not known" }`, one of these or a leaf that there is. '
           "How many there were is told on the terminal, never in "
           "the release", default="error", at="plan.unknown", digest="unknown", place=-1, always=True, take=_unknown),
