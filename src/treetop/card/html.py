@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from treetop._util.choices import say_size
 from treetop._util.numbers import plain
 from treetop.card.meaning import BOTH
-from treetop.card.sentences import in_words, say_epsilon, say_odds
+from treetop.card.sentences import HUGE, in_words, plural, say_epsilon, say_odds
 from treetop.domain.constraints import INVARIANT
 from treetop.errors import ReleaseError
 from treetop.noise import LAWS
@@ -33,7 +33,8 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
 
     card = in_words(card)
     shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
-    shown |= {"titles": _titles(card), **_noise(card), **_unprotected(card)}
+    shown |= {"titles": _titles(card), **_noise(card), **_unprotected(card), "covered": _covered(card)}
+    shown |= {"plainly": list(_plainly(card)) if card["private"] else []}
     try:
         return template().render(shown)
     except TemplateError as problem:
@@ -89,6 +90,59 @@ def _unprotected(card: Mapping[str, Any]) -> dict[str, Any]:
     told = [fact["table"] for fact in card.get("facts", ()) if INVARIANT in fact["states"]]
     both = next((row for row in card["meaning"] if row["units"] == BOTH), None)
     return {"invariants": told, "both": both}
+
+
+def _covered(card: Mapping[str, Any]) -> str:
+    """Return how much of one unit is protected together, for the strip at the top and the first paragraph."""
+    unit, rules, relation = card["unit"], card["counted"], card.get("graph", {}).get("relation")
+    if (event := unit.get("event")) is not None:
+        return {
+            "join-leave": "and whether it is in its group",
+            "move": "and the group that it is in",
+            "group": "with all that is in it",
+        }[event]
+    if relation == "edge":
+        return "between two people, and no person as a whole"
+    if relation == "node":
+        bound = rules.get("projected")
+        return "with all edges" + ("" if bound is None else f", of which at most {whole(bound)} are counted")
+    most, kept = unit["contributions"], "enforced" if unit["enforced"] else "declared, not enforced"
+    noun = "edge" if relation == "user-out" else "record"
+    return f"with at most {whole(most)} {noun if most == 1 else plural(noun)} ({kept})"
+
+
+def _plainly(card: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the guarantee in plain words: the noise, the factor and its exceptions, the limit, the ranges."""
+    entity, epsilon, told = card["unit"]["entity"], card["loss"]["epsilon"]["value"], _unprotected(card)
+    if not any(level["measured"] for level in (*card["levels"], *card.get("margins", ()))):
+        yield "These counts carry no noise: they were public before, or are published as they are."
+        return
+    yield f"Noise was added to these counts on purpose, so that they tell only so much about any one {entity}."
+    moves = (
+        f"may move the odds by a factor {say_odds(epsilon)}"
+        if epsilon > HUGE
+        else (f"moves the odds by a factor of at most {say_odds(epsilon).removeprefix('× ')}")
+    )
+    delta = card["loss"]["delta"]
+    but = f", up to a tolerance of {power(plain(Fraction(delta['exact'])))}" if delta else ""
+    yield f"Whatever somebody believed about one {entity} before, this release {moves}{but}."
+    if told["invariants"]:
+        yield f"That is not so for true counts that are published as they are: {', '.join(told['invariants'])}."
+    states = [fact for fact in card.get("facts", ()) if INVARIANT not in fact["states"]]
+    if compared := [fact["table"] for fact in states if not fact.get("unchecked", False)]:
+        yield f"The factor is about tables that agree with what is public of {', '.join(compared)}."
+    if told["both"]:
+        factor = say_odds(told["both"]["epsilon"]).removeprefix("× ")
+        yield f"Where two people list each other there are two edges, and the factor for both is {factor}."
+    yield f"Protected is one {entity}, {_covered(card)}."
+    yield from card["counted"]["sentences"]
+    total = card["levels"][0]
+    if not total["measured"] and (total.get("exact") is True or total["bound"] == 0):
+        yield "The total carries no noise."
+    if "interval" in card["accuracy"]:
+        sure = f"{100 * card['accuracy']['confidence']:g} %"
+        yield f"Counts have ranges, which account for the noise alone, with a confidence of {sure}."
+    yield "Small counts may be noise altogether. Other releases from the same table add to what is told."
 
 
 def _noise(card: Mapping[str, Any]) -> dict[str, str]:
