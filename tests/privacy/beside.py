@@ -47,6 +47,7 @@ from .files import exact_totals_of_neighbouring_files, the_existence_of_a_releas
 from .one_edge import edge_audits
 from .one_record import record_audits
 from .small_graphs import PLACES, SPINE, Pairs, all_graphs, cells, graph_of
+from .unordered import pair_audits
 
 LEAVES = ("A1", "A2", "B1", "B2")
 Records = dict[str, int]
@@ -439,4 +440,5 @@ def beside_audits() -> dict[str, Audit]:
         "kept margins": margins_that_are_kept,
         **record_audits(),
         **edge_audits(),
+        **pair_audits(),
     }

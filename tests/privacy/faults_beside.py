@@ -14,6 +14,7 @@ import numpy as np
 
 from treetop import Counts, GroupSizes, Unit
 from treetop.counts.contribution_cap import CappedRecords
+from treetop.counts.encode import EncodedRows, Encoder
 from treetop.errors import DataError
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
@@ -70,6 +71,40 @@ def an_edge_of_a_list_counted_at_its_other_end_only(patch: Patch) -> None:
     """Of all edges, the list's own person has one more as well."""
     right = degree_units.listed_edge_sensitivities
     patch.setattr(degree_units, "listed_edge_sensitivities", lambda degree, form: right("in", form))
+
+
+def _encoding(patch: Patch, change: Callable[..., Any]) -> None:
+    original = Encoder.rows
+    patch.setattr(Encoder, "rows", lambda encoder, batch, tally: change(original, encoder, batch, tally))
+
+
+def an_edge_counted_from_each_of_its_ends(patch: Patch) -> None:
+    """As half-edges would be: it then moves two cells of every level, or one by two."""
+
+    def twice(original: Any, encoder: Any, batch: Any, tally: Any) -> EncodedRows:
+        here = original(encoder, batch, tally)
+        return here if encoder.pairs is None else EncodedRows([np.tile(key, 2) for key in here.keys], None, None)
+
+    _encoding(patch, twice)
+
+
+def edges_turned_by_how_many_there_are(patch: Patch) -> None:
+    """The order of two ends must follow from these ends alone: one edge more would turn all others."""
+
+    def by_number(original: Any, encoder: Any, batch: Any, tally: Any) -> EncodedRows:
+        other = copy(encoder)
+        other.pairs = encoder.pairs if encoder.pairs is None or len(batch.rows) % 2 else encoder.pairs[::-1]
+        encoded: EncodedRows = original(other, batch, tally)
+        return encoded
+
+    _encoding(patch, by_number)
+
+
+def an_edge_that_replaces_another_taken_for_one_more(patch: Patch) -> None:
+    """It leaves one unordered cell and enters another."""
+    right = Unit.sensitivity
+    one_edge = Sensitivity(1, 1)
+    patch.setattr(Unit, "sensitivity", lambda unit, level: one_edge if unit.contributions == 1 else right(unit, level))
 
 
 def _halve_noise(patch: Patch, module: Any) -> None:
@@ -411,6 +446,11 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         an_edge_of_a_list_taken_for_a_record_of_a_table,
         an_edge_of_a_list_that_displaces_none,
         an_edge_of_a_list_counted_at_its_other_end_only,
+    ),
+    "pairs": (
+        an_edge_counted_from_each_of_its_ends,
+        edges_turned_by_how_many_there_are,
+        an_edge_that_replaces_another_taken_for_one_more,
     ),
     "twins": (
         a_twin_compared_by_its_file_only,

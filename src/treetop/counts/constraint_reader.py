@@ -18,10 +18,18 @@ from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import NO_BOUND
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing, first_unknown
-from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, SAME, Fact, PublicFacts, TableFact
+from treetop.domain.constraints import COUNTED, INVARIANT, LISTED, ORDERED, SAME, Fact, PublicFacts, TableFact
 from treetop.domain.marginal import depths_named
 from treetop.domain.spine import TIMES, Spine, apart
-from treetop.domain.table_cells import CellBounds, CellNumbering, PossibleCells, complement, equal_codes, refuse_many
+from treetop.domain.table_cells import (
+    CellBounds,
+    CellNumbering,
+    PossibleCells,
+    complement,
+    equal_codes,
+    ordered_cells,
+    refuse_many,
+)
 from treetop.errors import DataError, FactError, SpineError, TreetopError
 from treetop.io import table as tables
 from treetop.io.row_batch import RowBatch, as_text, first_missing
@@ -56,8 +64,10 @@ def _read(spine: Spine, name: str, fact: Fact) -> TableFact:
     if not stated_cells:
         refuse_many(table.number, f"{name}, of which all cells are published, has")
     places = {kind: _place_of(getattr(fact, kind)) for kind in stated_cells}
-    constraint = fact_of(table, fact.kinds, stated_cells, unchecked=fact.unchecked, places=places)
-    stated = [getattr(fact, kind) for kind in stated_cells if places[kind] not in ("", SAME)]
+    # Edges are turned as they are read, so that every table agrees with the order of their ends.
+    unchecked = fact.unchecked or ORDERED in places.values()
+    constraint = fact_of(table, fact.kinds, stated_cells, unchecked=unchecked, places=places)
+    stated = [getattr(fact, kind) for kind in stated_cells if places[kind] not in ("", SAME, ORDERED)]
     constraint = replace(constraint, sources=tuple(stated))
     if fact.sha256 is not None and fact.sha256.lower() != constraint.sha256:
         raise FactError(
@@ -134,6 +144,12 @@ class _Listed:
             if len(same) == 0:
                 raise FactError('"same": no code stands in all of these levels, so that nothing is possible')
             return same, np.zeros(len(same), np.int64)  # as for a list of the same cells, which is the same fact
+        if isinstance(stated, str) and stated == ORDERED and self._kind == "possible":
+            if (pairs := ordered_cells(self._table)) is None:
+                raise FactError(
+                    '"ordered" is about two ends with one hierarchy at one level: name both, at their leaves'
+                )
+            return pairs, np.zeros(len(pairs), np.int64)
         given, where = self._as_table(stated)
         columns = self._columns(given)
         books = [Codebook(self._table.codes(attribute)) for attribute in self._attributes]
@@ -248,8 +264,8 @@ def _is_codes(stated: Any) -> bool:
 
 def _place_of(stated: Any) -> str:
     """Return the name of the file that a fact is in, or of its rule; empty where it was given in memory."""
-    if isinstance(stated, str) and stated == SAME:
-        return SAME
+    if isinstance(stated, str) and stated in (SAME, ORDERED):
+        return stated
     source = None if _is_codes(stated) else as_source(stated)
     return "" if source is None else Path(str(source)).name
 

@@ -168,8 +168,10 @@ class Encoder:
         count: str | None = None,
         unknown: Unknown = "error",
         cap: ContributionCap | None = None,
+        pairs: tuple[int, int] | None = None,
     ) -> None:
-        self.unknown, self.cap = unknown, cap
+        self.unknown, self.cap, self.pairs = unknown, cap, pairs
+        """`pairs` are two attributes with one hierarchy, of which the earlier leaf is counted as the first."""
         self.attributes = _attributes(spine, columns or {}, unknown)
         self._weighing = None if count is None else Weighing(count)
         self.paths = list(zip(*(attribute.parts for attribute in self.attributes), strict=True))
@@ -215,6 +217,11 @@ class Encoder:
                 leaves = [leaf[kept] for leaf in leaves]
                 weights = None if weights is None else weights[kept]
                 ids = None if ids is None else ids.filter(pa.array(kept))
+        if self.pairs is not None:
+            first, last = self.pairs
+            one, other = leaves[first], leaves[last]
+            turned = attributes[first].place(one) > attributes[last].place(other)
+            leaves[first], leaves[last] = np.where(turned, other, one), np.where(turned, one, other)
         if self.cap is not None:
             tally.offered += len(leaves[0]) if weights is None else int(weights.sum())
         keys = [np.zeros(len(leaves[0]), np.uint64) for _ in self.paths]
@@ -237,6 +244,12 @@ class _Attribute:
     """The leaf that unknown codes count under; or what else happens to them."""
     parts: Sequence[Words | None]
     """Per word, each leaf's summand in the path."""
+    places: Ints | None = None
+    """The place of each leaf among those of the spine, where it skips levels or stops above; None if it does not."""
+
+    def place(self, leaves: Ints) -> Ints:
+        """Return the places of known leaves among those of the spine."""
+        return leaves if self.places is None else self.places[leaves]
 
     def leaves(self, batch: RowBatch) -> Ints:
         """Return the leaf number of every row; -1 for an unknown code, unless that is refused."""
@@ -319,12 +332,12 @@ def _attributes(spine: Spine, columns: Mapping[str, str], unknown: Unknown) -> l
                 f'name one, as in unknown={{"{name}": "other"}}, and add it to the hierarchy'
             )
         parts = [word[index] for word in paths]
-        used = spine.trees[index]
+        used, leaf = spine.trees[index], None
         if used is not tree:  # the spine may skip levels of the hierarchy as given, or stop at a coarser one
             depth = tree.depth(used.levels[-1])
             leaf = used.encode(tree.codes[depth])[tree.ancestors(depth)]
             parts = [None if part is None else part[leaf] for part in parts]
-        attributes.append(_Attribute(name, columns.get(name, name), tree, books[id(tree)], other, parts))
+        attributes.append(_Attribute(name, columns.get(name, name), tree, books[id(tree)], other, parts, leaf))
     return attributes
 
 

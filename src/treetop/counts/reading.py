@@ -98,6 +98,7 @@ def read_counts(
     cap: ContributionCap | None = None,
     progress: Progress | None = None,
     tally: Tally | None = None,
+    pairs: tuple[int, int] | None = None,
 ) -> Counts:
     """Read a private table of records, or of rows with a count, and count its leaves, batch by batch.
 
@@ -107,7 +108,7 @@ def read_counts(
     and units.
     """
     tally = Tally() if tally is None else tally
-    return read_encoded(table, Encoder(spine, columns, count, unknown, cap), progress, tally)
+    return read_encoded(table, Encoder(spine, columns, count, unknown, cap, pairs), progress, tally)
 
 
 def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | None, tally: Tally) -> Counts:

@@ -26,11 +26,14 @@ from treetop.domain.table_cells import (
     complement,
     is_coarser,
     meet,
+    ordered_cells,
 )
 from treetop.errors import FactError
 
 SAME = "same"
 """The rule that only equal codes go together."""
+ORDERED = "ordered"
+"""The rule that of two ends with one hierarchy the second does not come before the first: unordered pairs."""
 COUNTED = ("exact", "at_least", "at_most")
 """Kinds that state one number for every listed cell."""
 LISTED = ("possible", "impossible")
@@ -55,7 +58,8 @@ class Fact:
     at_least: Any = None
     at_most: Any = None
     possible: Any = None
-    """The cells that there can be, and no others; or "same": those with equal codes."""
+    """The cells that there can be, and no others; or "same": those with equal codes; or, of edges without direction,
+    "ordered": those whose first end does not come after the second."""
     impossible: Any = None
     invariant: bool = False
     """The private table's own counts, published exactly: they are not protected."""
@@ -94,6 +98,8 @@ class Fact:
             raise FactError(f"is {stated!r}: give a file of counts, or a treetop.Fact")
         return Fact(exact=stated)
 
+
+PAIR = 2
 
 # All facts of a plan together: what they say of any node, and whether they can all be true.
 
@@ -166,6 +172,16 @@ class PublicFacts:
     def possible(self) -> Possible:
         """Cells that all structural zeros together allow."""
         return Possible.of(self.spine, [fact.rule for fact in self.facts if fact.rule is not None])
+
+    @cached_property
+    def ordered(self) -> tuple[int, int] | None:
+        """The two attributes of which one end does not come after the other in any leaf; None if there are none."""
+        rules = [fact.rule for fact in self.facts if fact.rule is not None]
+        if len(rules) != 1 or rules[0].depths != self.spine.finest or len(rules[0].table.attributes) != PAIR:
+            return None
+        cells = ordered_cells(rules[0].table)
+        first, last = rules[0].table.attributes
+        return (first, last) if cells is not None and np.array_equal(cells, rules[0].cells) else None
 
     @cached_property
     def invariants(self) -> tuple[Depths, ...]:
@@ -356,6 +372,11 @@ class NarrowLevel(Level):
         first, last = (self._start(nodes, self._above, self.part.first[node]) for node in (parent, parent + 1))
         fanout: Ints = last - first
         return fanout
+
+    def number_between(self, nodes: Nodes, start: Ints, stop: Ints) -> Ints:
+        """Return how many possible children nodes of the level above have among nodes of the refined attribute."""
+        stop = np.maximum(start, stop)
+        return self._start(nodes, self._above, stop) - self._start(nodes, self._above, start)
 
     def go_down(self, nodes: Nodes, rank: Nodes) -> None:
         """Turn nodes of the level above, in place, into their possible children of these ranks."""

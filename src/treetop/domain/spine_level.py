@@ -95,6 +95,11 @@ class Level:
             first = first * fanout
         return first
 
+    def number_between(self, nodes: Nodes, start: Ints, stop: Ints) -> Ints:
+        """Return how many children nodes of the level above have among nodes of the refined attribute."""
+        number: Ints = np.maximum(stop - start, 0)
+        return number
+
     def go_down(self, nodes: Nodes, rank: Nodes) -> None:
         """Turn nodes of the level above, in place, into their children of these ranks."""
         for part in self.parts[:0:-1]:

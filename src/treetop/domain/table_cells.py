@@ -295,6 +295,21 @@ def equal_codes(table: CellNumbering) -> Ints:
     return np.sort(table.numbers(nodes, table.depths))
 
 
+def ordered_cells(table: CellNumbering) -> Ints | None:
+    """Return the cells of a table whose first end does not come after the second; None if its ends differ.
+
+    Nodes below one place follow each other, so that at any coarser level as well the first does not come after.
+    """
+    trees = [table.spine.trees[attribute] for attribute in table.attributes]
+    depths = [table.depths[attribute] for attribute in table.attributes]
+    if len(trees) != len(("first", "second")) or trees[0].digest != trees[1].digest or depths[0] != depths[1]:
+        return None
+    size = trees[0].sizes[depths[0] - 1]
+    refuse_many(size * (size + 1) // 2, f"{table.name} of unordered pairs has")
+    first, second = np.triu_indices(size)
+    return np.asarray(first * size + second, np.int64)
+
+
 # Bounds of the cells of public tables: a least and a most for some of them, and what these say of coarser cells.
 
 

@@ -180,6 +180,11 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
     _check(form, options)
     every = frozenset(file for one in FORMATS.values() for file in one.files)
     target = Target.of(Path(out), form.files, form.suffixes, options.get("force", False), every)
+    if loaded.whole.pairs is not None and (form.flows or form.translated):
+        raise ReleaseError(
+            f"{form.name} shows flows from one place to another, and unordered pairs have no direction: export them to "
+            "csv, excel or qgis"
+        )
     if form.flows:
         _require_ends(loaded, form)
     depths = depths_of(loaded, options.get("level"))

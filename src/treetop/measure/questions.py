@@ -101,6 +101,11 @@ class Batch:
     @classmethod
     def of(cls, plan: Plan, questions: tuple[Question, ...], loss: Loss) -> Self:
         """Return questions with the protected unit of a plan."""
+        if plan.pairs is not None:
+            raise PlanError(
+                "a question is about one cell, and unordered pairs of two places may be several: release the plan, and "
+                "query it"
+            )
         return cls(plan.spine, questions, plan.unit, loss, plan.conditions)
 
     def __post_init__(self) -> None:

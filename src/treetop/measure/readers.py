@@ -100,7 +100,7 @@ class _Records:
     def true_counts(
         self, plan: Plan, table: Table, columns: Mapping[str, str] | None, count: str | None, tally: Tally | None
     ) -> Counts:
-        return read_counts(table, plan.spine, columns, count, plan.unknown, tally=tally)
+        return read_counts(table, plan.spine, columns, count, plan.unknown, tally=tally, pairs=plan.pairs)
 
 
 # Group sizes.

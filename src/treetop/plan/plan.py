@@ -14,7 +14,7 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
-from treetop.domain.constraints import PublicFacts, is_narrow, narrowed
+from treetop.domain.constraints import ORDERED, PAIR, PublicFacts, is_narrow, narrowed
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.marginal import DEFAULT_MARGINS, Margin, Margins, title_of
 from treetop.domain.spine import Spine
@@ -97,6 +97,7 @@ class Plan:
             object.__setattr__(self, "margins", "none")
         self._settle_preference()
         object.__setattr__(self, "facts", self._read_facts())
+        self._settle_pairs()
         if self.facts or is_narrow(self.spine):
             object.__setattr__(self, "spine", narrowed(self.spine, self.public_facts.possible))
         _choice("repair", self.repair, tuple(REPAIRS))
@@ -142,6 +143,33 @@ class Plan:
             raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
         for name, value in (("repair", chosen.repair), ("order", chosen.order), ("prefer", None)):
             object.__setattr__(self, name, value)
+
+    @property
+    def pairs(self) -> tuple[int, int] | None:
+        """The two ends of edges without direction that are counted as unordered pairs; None for other plans."""
+        return None if self.graph is None or self.graph.directed else self.public_facts.ordered
+
+    def _settle_pairs(self) -> None:
+        """Leave out the margins of unordered pairs; refuse what is about one of their ends."""
+        stated = any(ORDERED in fact.places.values() for fact in self.public_facts)
+        if stated and (self.graph is None or self.graph.directed):
+            raise FactError('facts: "ordered" is about edges without direction: leave it out, or say directed = false')
+        about = "of unordered pairs, which end comes first means nothing, and"
+        if stated and len(self.public_facts.facts) > 1:
+            raise FactError(f"facts: {about} a fact would be about one end: leave other facts out")
+        if self.pairs is None:
+            return
+        if len(self.spine.attributes) > PAIR:
+            raise PlanError(f"{about} a third attribute would be that of one end: give the two ends alone")
+        if len({tree.digest for tree in self.spine.attributes.values()}) > 1:
+            raise PlanError("both ends of unordered pairs need the same hierarchy, all of it: give one to both")
+        if self.margins not in (DEFAULT_MARGINS, "none", ()):
+            raise PlanError(f"{about} a margin would be that of one end: leave margins out; queries count what touches")
+        if self.mechanism.name != TopDown.name:
+            raise PlanError(f"{about} tables of one end would be measured: refine the two ends one after the other")
+        if self.resolve != "full":
+            raise PlanError(f"{about} a count that stays at a coarser node would be left at one end: leave resolve out")
+        object.__setattr__(self, "margins", "none")
 
     @property
     def preference(self) -> Prefer | None:

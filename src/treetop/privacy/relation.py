@@ -54,8 +54,8 @@ class Relation:
             lines.append(self.mutual)
         if not directed:
             lines.append(
-                "Each edge is counted once, from the end whose group comes first in the order of the codes: the edges "
-                "between two groups are the sum of the two cells that name them."
+                "Each edge is counted once, from the end whose group comes first in a fixed order: the edges between "
+                "two groups are the sum of the two cells that name them."
             )
         return lines
 

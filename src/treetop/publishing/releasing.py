@@ -143,7 +143,7 @@ def _counted(plan: Plan, table: Table, run: Run, measure: Callable[..., Release]
     card = run.card(plan, gate, rules_of(table))
     decided = bytes.fromhex(plan.digest)
     cap = None if plan.unit.id is None else ContributionCap.of(plan.unit, gate.choice("bound", decided))
-    encoder = Encoder(plan.spine, run.facts.columns, run.facts.count, plan.unknown, cap)
+    encoder = Encoder(plan.spine, run.facts.columns, run.facts.count, plan.unknown, cap, plan.pairs)
     needed = _bytes_at_most(table, encoder) if run.options.workplace.name == AUTO else None
     with run.options.workplace.settled(table, needed).started() as machine:
         tally = Tally()

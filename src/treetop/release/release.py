@@ -95,6 +95,12 @@ class Release(Queries):
         none = self.shards.evidence is None and self.all_measured is None
         return None if none or off else float(self.card["accuracy"]["confidence"])
 
+    @cached_property
+    def pairs(self) -> tuple[int, int] | None:
+        """The two ends of edges without direction that are released as unordered pairs; None of other counts."""
+        undirected = self.card.get("plan", {}).get("graph", {}).get("directed") is False
+        return None if self.facts is None or not undirected else self.facts.ordered
+
     @property
     def selective(self) -> bool:
         """Whether nodes were named by a test; their intervals account for that selection."""

@@ -24,7 +24,7 @@ from treetop.errors import QueryError, ReleaseError
 from treetop.plan.degrees import DEGREE
 from treetop.plan.groups import SIZE
 from treetop.release.count_table import CountTable
-from treetop.release.intervals.boxes import Boxes, Range, narrowed
+from treetop.release.intervals.boxes import Boxes, PairBox, Range, narrowed
 from treetop.release.intervals.nodes import Interval
 from treetop.release.margins import MarginTable, find
 from treetop.release.shards import inside, level_rows
@@ -56,7 +56,13 @@ class Queries:
     @property
     def total(self) -> int:
         """The sum of all counts, with remainders of nodes that are selected entirely, or as a margin has counted it."""
-        return self.whole.shards.total_within(self.ranges) if self._own_count is None else self._own_count
+        if self._own_count is not None:
+            return self._own_count
+        total_within = self.whole.shards.total_within
+        if (turned := self._turned) is None:
+            return total_within(self.ranges)
+        both = narrowed(self.ranges, [(attribute, *ends) for attribute, ends in turned.items()])
+        return total_within(self.ranges) + total_within(turned) - total_within(both)
 
     @property
     def leaves(self) -> int:
@@ -80,10 +86,19 @@ class Queries:
         meets, within = meeting(self.whole.spine, left, self.ranges)
         return int(left.count[meets & ~within].sum())
 
+    @property
+    def _turned(self) -> dict[int, Range] | None:
+        """The ranges with their ends exchanged, of a part of unordered pairs: what matches either way is meant."""
+        if not self.ranges or (pairs := self.whole.pairs) is None:
+            return None
+        other = dict(zip(pairs, reversed(pairs), strict=True))
+        return {other[attribute]: ends for attribute, ends in self.ranges.items()}
+
     def where(self, **codes: str) -> Selection:
         """Select by a combination of codes, each of any level; a selection answers the same questions.
 
-        `where(origin="Veneto").table(["destination.province"])`; if a code stands at several levels, name the level:
+        `where(origin="Veneto").table(["destination.province"])`. Of unordered pairs, those are selected whose ends
+        match in either order: with one code, all that touch it. If a code stands at several levels, name the level:
         `where(**{"destination.province": "Milano"})`.
         """
         conditions = (*self.conditions, *(f"{name}={code}" for name, code in codes.items()))
@@ -126,7 +141,8 @@ class Queries:
         ranges = self.where(**codes).ranges
         if any(start >= stop for start, stop in ranges.values()):
             return Interval(0, 0)  # the conditions exclude each other
-        lower, upper = self.intervals_of(Boxes.one(self.whole.spine, ranges), confidence)
+        boxes = Boxes.one(self.whole.spine, ranges)
+        lower, upper = self.intervals_of(boxes if self.whole.pairs is None else PairBox.of(boxes, ranges), confidence)
         return Interval(int(lower[0]), int(upper[0]))
 
     def table(
@@ -174,6 +190,7 @@ class Queries:
         spine, confident = self.whole.spine, self.whole.confidence
         named = self._named(levels)
         asked = [part for _, part in named]
+        self._refuse_one_end(asked)
         trees = [spine.trees[part.attribute] for part in asked]
         leaf, counts = self._sums(asked)
         columns = [tree.ancestors(part.depth)[leaf[part.attribute]] for tree, part in zip(trees, asked, strict=True)]
@@ -198,6 +215,21 @@ class Queries:
         boxes = Boxes.of_rows(spine, self.ranges, asked, np.asarray(leaf[:, first], np.int64))
         lower, upper = self.intervals_of(boxes, confidence)
         return table.append_column("lower", pa.array(lower)).append_column("upper", pa.array(upper))
+
+    def _refuse_one_end(self, asked: Sequence[AttributeStep]) -> None:
+        """Refuse rows of unordered pairs by one of their ends, or of a part of them."""
+        if self.whole.pairs is None:
+            return
+        if len({part.attribute for part in asked}) < len(self.whole.pairs) or len({part.depth for part in asked}) > 1:
+            raise QueryError(
+                "of unordered pairs, which end comes first means nothing: name the same level of both ends; what "
+                "touches a place is counted by its code alone"
+            )
+        if self.conditions:
+            raise QueryError(
+                "of unordered pairs, those of a place stand in rows by either end: ask for the rows of all pairs, or "
+                "for the count of two places"
+            )
 
     def _sums(self, asked: Sequence[AttributeStep]) -> tuple[NDArray[np.integer], Ints]:
         """Return a leaf of every cell above zero at some levels, and its count; a cell may have several summands."""
@@ -310,7 +342,13 @@ class Selection(Queries):
     @cached_property
     def tree(self) -> ReleasedTree:
         """The selected leaves, and the remainders at nodes that belong to the selection entirely."""
-        return self.whole.shards.within(self.ranges) if self.ranges else self.whole.tree
+        if not self.ranges:
+            return self.whole.tree
+        if (turned := self._turned) is None:
+            return self.whole.shards.within(self.ranges)
+        tree = self.whole.tree
+        chosen = inside(tree.nodes, self.ranges) | inside(tree.nodes, turned)
+        return ReleasedTree(tree.spine, tree.nodes[:, chosen], tree.count[chosen])
 
     @property
     def nodes(self) -> NDArray[np.int32]:

@@ -268,11 +268,11 @@ def _read(file: PlanFile, location: str, query: str | None, key: Key, progress: 
     # Other mechanisms know no facts, and so nothing that is impossible: they have the spine as it is without these.
     spine = plan.public_facts.spine if plan.public_facts else plan.spine
     how = (source, spine, file.columns, file.count, plan.unknown)
-    truth = read_counts(*how, progress=progress, tally=tally)
+    truth = read_counts(*how, progress=progress, tally=tally, pairs=plan.pairs)
     tally.tell(plan.unit)
     counts, whole = truth, None
     if (cap := ContributionCap.of(plan.unit, key.derive("bound"))) is not None:
-        counts, whole = read_counts(*how, cap, progress), truth
+        counts, whole = read_counts(*how, cap, progress, pairs=plan.pairs), truth
     facts = plan.public_facts or None
     return Case(spine, plan.unit, counts, whole, plan.split, drops(plan.unknown), plan.margins, facts)
 

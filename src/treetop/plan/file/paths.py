@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop.counts.graph_reader import tables_within
-from treetop.domain.constraints import COUNTED, LISTED, SAME
+from treetop.domain.constraints import COUNTED, LISTED, ORDERED, SAME
 from treetop.errors import PlanFileError
 from treetop.io.table import same_table
 from treetop.plan import fields
@@ -107,7 +107,7 @@ def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
     for table, fact in _items(values[""].get("facts")):
         given = fact if isinstance(fact, Mapping) else {"exact": fact}
         for kind in (*COUNTED, *LISTED):
-            if kind in given and (kind in COUNTED or given[kind] != SAME):
+            if kind in given and (kind in COUNTED or given[kind] not in (SAME, ORDERED)):
                 yield (
                     f'facts."{table}"', kind, given[kind],
                     "what it says is private. To publish its own counts as they are, unprotected, write invariant = "

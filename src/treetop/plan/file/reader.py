@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +17,10 @@ from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
 from treetop.counts.group_reader import ALLOWED, GroupList, Rows
-from treetop.domain.constraints import COUNTED, LISTED, SAME, Fact, PublicFacts, narrowed
+from treetop.domain.constraints import COUNTED, LISTED, ORDERED, PAIR, SAME, Fact, PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
+from treetop.domain.table_cells import CellNumbering
 from treetop.domain.unit import TOTAL, Unknown, drops
 from treetop.errors import FactError, HierarchyError, LossError, PlanError, PlanFileError
 from treetop.io.source import leaves_out, selected
@@ -41,12 +43,27 @@ from treetop.privacy.relation import check_entity
 # The facts of a plan file: public knowledge that the release satisfies, by table.
 
 
-def stated_facts(stated: Stated, spine: Spine) -> PublicFacts:
-    """Read the facts of [facts]; their files are found from the plan file's folder."""
+def stated_facts(stated: Stated, spine: Spine, columns: Mapping[str, str]) -> PublicFacts:
+    """Read the facts of [facts]; their files are found from the plan file's folder.
+
+    Edges without direction between the same places at both ends are unordered pairs: half of the cells are impossible.
+    """
     section = Section(str(stated.path), "facts", stated.values[""]["facts"])
+    if _has_pairs(stated.values["graph"], spine, columns):
+        section = replace(
+            section, values={CellNumbering(spine, spine.finest).name: {"possible": ORDERED}, **section.values}
+        )
     facts = {name: _fact(section, name, stated.path.parent) for name in section.values}
     with section.located():
         return read_facts(spine, facts)
+
+
+def _has_pairs(graph: Mapping[str, Any], spine: Spine, columns: Mapping[str, str]) -> bool:
+    """Whether edges without direction are counted between the same places at both ends."""
+    ends = [column.partition(".")[2] for column in columns.values()]
+    if not graph or graph["counts"] != "edges" or graph["directed"]:
+        return False
+    return len(ends) == PAIR and ends[0] == ends[1] and len({tree.digest for tree in spine.attributes.values()}) == 1
 
 
 @contextmanager
@@ -72,7 +89,7 @@ def _fact(section: Section, name: str, folder: Path) -> Fact:
     values: dict[str, Any] = fields.read(own.only(fields.names(FACT)), FACT)
     with own.located():
         for kind in (*COUNTED, *LISTED):
-            if values[kind] is not None and (kind in COUNTED or values[kind] != SAME):
+            if values[kind] is not None and (kind in COUNTED or values[kind] not in (SAME, ORDERED)):
                 values[kind] = folder / values[kind]
         return Fact(**values)
 
@@ -340,7 +357,7 @@ def _read_spine(stated: Stated) -> PlanFile:
     loss = stated.loss()
     if not section["spine"].has("margins") and (usual := _USUAL_MARGINS.get(str(order))) is not None:
         values["spine"]["margins"] = usual
-    facts = stated_facts(stated, spine)
+    facts = stated_facts(stated, spine, columns)
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.domain.spine_level import AttributeStep
+from treetop.domain.spine_level import AttributeStep, Level
 
 Ints = NDArray[np.int64]
 
@@ -101,6 +102,17 @@ class Boxes:
                 single[here] &= around[max(refined, depth)][here] == around[depth][here]
         return single
 
+    def candidates(self, level: Level, above: NDArray[np.integer], depths: Sequence[int]) -> Ints:
+        """Return how many children of each node above a level a box can meet: by attribute one, or all.
+
+        `depths` is how far the nodes above are refined.
+        """
+        candidates = np.ones(above.shape[1], np.int64)
+        for part in level.parts:
+            if self.depth[part.attribute] <= part.depth:
+                candidates *= part.fanout(above)
+        return candidates
+
     def meet(self, index: int, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
         """Return each box's group at a level, and that of each node (column): boxes meet those of their group.
 
@@ -134,6 +146,73 @@ class Boxes:
                 told_apart.append((attribute, tree.ancestors(shared - 1, finer=refined - 1), size, distinct))
             self._groups[index] = group, told_apart
         return self._groups[index]
+
+
+@dataclass(frozen=True, eq=False)
+class PairBox(Boxes):
+    """The unordered pairs with one end under a node and the other under a node; one box, of either order.
+
+    One of the nodes is under the other, or is all places: else the pairs lie in one ordinary box.
+    """
+
+    ends: tuple[Range, Range] = ((0, 0), (0, 0))
+    """The leaves of the smaller node, and of the larger one."""
+    whole: tuple[Boxes, Boxes] = field(default=(), repr=False)  # type: ignore[assignment]
+    """The boxes of both orders."""
+
+    @staticmethod
+    def of(boxes: Boxes, ranges: Mapping[int, Range]) -> Boxes:
+        """Return the box of some conditions on the ends of pairs, in either order."""
+        size = boxes.spine.trees[0].sizes[-1]
+        one, other = (ranges.get(attribute, (0, size)) for attribute in (0, 1))
+        if one == other:
+            return boxes
+        turned = Boxes.one(boxes.spine, {0: other, 1: one})
+        if one[1] <= other[0]:
+            return Boxes.one(boxes.spine, {0: one, 1: other})
+        if other[1] <= one[0]:
+            return turned
+        small, large = sorted((one, other), key=lambda ends: ends[1] - ends[0])
+        shared = min(boxes.depth)
+        return PairBox(boxes.spine, (shared, shared), boxes.leaf, ends=(small, large), whole=(boxes, turned))
+
+    @cached_property
+    def settled(self) -> Ints:
+        """The level from which on nodes lie inside in one order or the other."""
+        return np.maximum(self.whole[0].settled, self.whole[1].settled)
+
+    @cached_property
+    def single(self) -> NDArray[np.bool_]:
+        """False: the pairs are a sum of nodes."""
+        return np.zeros(1, dtype=bool)
+
+    def meet(self, index: int, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+        """Return the group of the box, and that of each node: 0 if the box meets it, else −1."""
+        met = [box.meet(index, nodes)[1] >= 0 for box in self.whole]
+        return np.zeros(1, np.int64), np.where(met[0] | met[1], 0, -1)
+
+    def candidates(self, level: Level, above: NDArray[np.integer], depths: Sequence[int]) -> Ints:
+        """Return how many possible children of each node above a level the box can meet."""
+        (part,) = level.parts
+        other = 1 - part.attribute
+        tree = self.spine.trees[other]
+        found = np.zeros(above.shape[1], np.int64)
+        start, stop = (part.first[above[part.attribute] + last] for last in (0, 1))
+        for ends, beside in zip(self.ends, reversed(self.ends), strict=True):  # the smaller node counts last
+            low, high = _nodes_around(self.spine.trees[part.attribute], part.depth, beside)
+            there = np.ones(len(found), np.bool_)
+            if depths[other]:
+                first, last = _nodes_around(tree, depths[other] - 1, ends)
+                there = (above[other] >= first) & (above[other] < last)
+            number = level.number_between(above, np.maximum(start, low), np.minimum(stop, high))
+            found = np.where(there, np.maximum(found, number), found)
+        return found
+
+
+def _nodes_around(tree: Hierarchy, depth: int, leaves: Range) -> Range:
+    """Return the nodes of a depth that have some of the leaves, and the one after the last."""
+    ancestor = tree.ancestors(depth)
+    return int(ancestor[leaves[0]]), int(ancestor[leaves[1] - 1]) + 1
 
 
 def condition_depths(spine: Spine, ranges: Mapping[int, Range]) -> tuple[int, ...]:

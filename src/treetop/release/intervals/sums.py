@@ -236,11 +236,8 @@ class _Walk:
     def _candidates(self, index: int) -> Ints:
         """Return how many measured children of each released node above a box can meet: by attribute one, or all."""
         level, above = self._seen.tree.spine.levels[index - 1], self._seen.tree.at(index - 1).nodes
-        candidates = (level.fanout(above) > 1).astype(np.int64)
-        for part in level.parts:
-            if self._boxes.depth[part.attribute] <= part.depth:
-                candidates *= part.fanout(above)
-        return candidates
+        depths = self._seen.tree.spine.depths(index - 1)
+        return np.where(level.fanout(above) > 1, self._boxes.candidates(level, above, depths), 0)
 
     def _note_last(self, index: int, met: Ints) -> None:
         """Note the released node that a box is below, for boxes that are below a single one."""
