@@ -138,6 +138,8 @@ def _said(written: str) -> str:
         item: Any = tomllib.loads(f"x = {written}")["x"]
     except tomllib.TOMLDecodeError:
         return written
+    if isinstance(item, Mapping) and "fdr" in item:
+        return "only what stands out from the noise"
     if isinstance(item, Mapping):
         return ", ".join(f"{_said_one(own)} for {name}" for name, own in item.items())
     return _said_one(item)
