@@ -84,7 +84,7 @@ def test_rows_that_count_for_nothing_are_rows(caplog: pytest.LogCaptureFixture) 
     [
         (
             ["01001", "77777", "88888"],
-            "'home', row 2: '77777' is not a county code .* \\(nor are 1 more codes after it\\)",
+            "'home', row 2: '77777' is not a county code .* \\(nor is 1 more code after it\\)",
         ),
         (["01001", None, "02001"], "'home', row 2: the code is missing"),
         (["01001", "", "02001"], "'home', row 2: the code is missing"),

@@ -17,7 +17,8 @@ PLAN = """
 hierarchy = "places.csv"
 levels = ["county", "town"]
 [attributes.age]
-values = ["0-14", "15-64", "65+", "not known"]
+bands = [0, 15, 65]
+blank = "not known"
 [spine]
 order = ["home.county", "age", "home.town"]
 [unit]
@@ -29,12 +30,11 @@ epsilon = 1.0
 delta = 1e-6
 [data]
 source = "people.csv"
-unknown = { age = "not known", home = "99999" }
+unknown = { home = "99999" }
 trim = true
 missing = ["NA", "?"]
 replace = { home = "merged.csv" }
 pad = { home = 5 }
-bands = { age = [0, 15, 65] }
 """
 
 
@@ -67,6 +67,7 @@ def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) 
         "1 code of home is counted as another",
         "codes of home have zeros in front up to 5 characters",
         "age is counted in bands: 0-14, 15-64, 65+",
+        "a record without age is counted as 'not known'",
     ]
     with pytest.raises(ReleaseError, match="columns of the table were prepared"):
         tt.compare_with_truth(folder / "out", str(folder / "people.csv"))
@@ -79,19 +80,16 @@ def test_the_card_says_what_was_done_and_the_truth_needs_the_plan(folder: Path) 
 
 def test_in_python_a_source_is_prepared_too(folder: Path) -> None:
     plan = tt.read_plan(folder / "plan.toml").plan
-    prepare = tt.Prepare(True, ["NA", "?"], {"home": {"1003": "1002"}}, {"home": 5}, {"age": [0, 15, 65]})
+    prepare = tt.Prepare(True, ["NA", "?"], {"home": {"1003": "1002"}}, {"home": 5})
     release = tt.make_release(
         plan,
         tt.Source(folder / "people.csv", prepare=prepare),
         tt.RunOptions(testing_key=bytes(32), allow_dropped=True),
     )
-    assert release.total == 5 and len(release.card["data"]["prepared"]) == 5
-    assert (
-        "prepared"
-        not in tt.make_release(
-            plan, pa.table({"home": ["01001"], "age": ["0-14"]}), tt.RunOptions(testing_key=bytes(32))
-        ).card["data"]
-    )
+    assert release.total == 5 and len(release.card["data"]["prepared"]) == 6
+    table = pa.table({"home": ["01001"], "age": ["0-14"]})
+    alone = tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32))).card["data"]["prepared"]
+    assert alone == list(plan.spine.coded)
 
 
 def test_dictionaries_numbers_and_what_is_not_named(tmp_path: Path) -> None:
@@ -118,21 +116,11 @@ def test_codes_are_replaced_once() -> None:
     assert made.column("town").to_pylist() == ["b", "a", "c"]
 
 
-def test_numbers_outside_of_bands_stay_unknown() -> None:
-    rows = pa.record_batch({"age": ["-1", "0", "14.9", "15", "1e3", "inf", "nan", "old", None, ""]})
-    made = tt.Prepare(bands={"age": [0, 15]}).rows(rows).column("age").to_pylist()
-    assert made == ["-1", "0-14", "0-14", "15+", "15+", "inf", "nan", "old", None, ""]
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"pad": {"a": 0}}, "pad: 'a' has the width 0"),
         ({"pad": {"a": True}}, "pad: 'a' has the width True"),
-        ({"bands": {"a": [0, 0]}}, "bands: those of 'a' begin at"),
-        ({"bands": {"a": []}}, "bands: those of 'a' begin at"),
-        ({"bands": {"a": [0.5, 1]}}, "bands: those of 'a' begin at"),
-        ({"bands": {"a": [0, 9]}, "pad": {"a": 3}}, "padded and put into bands"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
@@ -144,7 +132,6 @@ def test_rules_that_make_no_sense_are_refused(given: dict[str, Any], message: st
     ("line", "message"),
     [
         ("pad = { home = 0 }", r"plan\.toml: \[data\.pad\] home"),
-        ("bands = { age = [3, 2] }", r"plan\.toml: \[data\] bands: those of 'age'"),
         ('replace = { home = "people.csv" }', r"plan\.toml: \[data\.replace\] home is the private table itself"),
     ],
 )
@@ -199,9 +186,9 @@ def test_what_cannot_stand_between_thousands_is_refused(mark: str) -> None:
         tt.Prepare(thousands={"n": mark})
 
 
-COUNTED = PLAN.replace(
-    'unknown = { age = "not known", home = "99999" }', 'count = "n"\nthousands = { n = "," }'
-).replace("trim = true", "trim = true\n")
+COUNTED = PLAN.replace('unknown = { home = "99999" }', 'count = "n"\nthousands = { n = "," }').replace(
+    "trim = true", "trim = true\n"
+)
 
 
 def test_counts_have_thousands_where_the_plan_says_so(folder: Path) -> None:
@@ -224,7 +211,7 @@ def test_a_point_between_thousands_makes_no_number_of_1_0(folder: Path) -> None:
         tt.read_true_counts(file.plan, file.table(str(folder / "people.csv")), count="n")
 
 
-ELSEWHERE = PLAN.replace('unknown = { age = "not known", home = "99999" }', 'unknown = "elsewhere"')
+ELSEWHERE = PLAN.replace('unknown = { home = "99999" }', 'unknown = "elsewhere"').replace('blank = "not known"\n', "")
 
 
 def test_unknown_codes_are_counted_elsewhere_and_the_total_stays_exact(folder: Path) -> None:
@@ -299,8 +286,7 @@ def test_shared_hierarchies_stay_shared_with_their_leaf_for_unknown_codes(folder
 
 
 def test_long_lists_are_cut_short_in_words() -> None:
-    made = tt.Prepare(missing=[f"m{one}" for one in range(40)], bands={"age": list(range(0, 100, 5))})
+    made = tt.Prepare(missing=[f"m{one}" for one in range(40)])
     assert made.words() == [
         "'m0', 'm1', 'm2', 'm3', 'm4', 'm5' and 34 more stand for a missing value",
-        "age is counted in bands: 0-4, 5-9, 10-14, 15-19, 20-24, 25-29 and 14 more",
     ]

@@ -65,7 +65,7 @@ def test_columns_of_two_ends_are_told_apart() -> None:
 FILES = {
     "a duplicate": ("01,1\n02,2\n01,1\n", r"facts\.csv, row 3: place\.state '01' stands there twice, first in .*row 1"),
     "an unknown code": ("01,1\n3,2\n", r"facts\.csv, column 'state', row 2: '3' is not a code of place\.state"),
-    "a lost zero": ("1,1\n2,2\n", r"row 1: '1' is not a code.*nor are 1 more"),
+    "a lost zero": ("1,1\n2,2\n", r"row 1: '1' is not a code.*nor is 1 more"),
     "a missing code": ("01,1\n,2\n", r"row 2: the code is missing"),
     "a negative number": ("01,-1\n02,2\n", r"column 'count', row 1: the count '-1' is negative"),
     "a fraction": ("01,1.5\n02,2\n", r"row 1: the count '1\.5' is not a whole number"),

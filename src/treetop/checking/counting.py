@@ -209,7 +209,7 @@ def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
         yield f"{PLAN}: {where} is {one}, but the card says {other}"
 
 
-_PREPARING = ("trim", "missing", "thousands", "replace", "pad", "bands")
+_PREPARING = ("trim", "missing", "thousands", "replace", "pad")
 _REPLACED = re.compile(r"([1-9][0-9,]*) (code|codes) of (.*) (is counted as another|are counted as others)")
 
 _RULES = (
@@ -218,7 +218,6 @@ _RULES = (
     r"'.*' between the thousands of .* does not count",
     _REPLACED.pattern,
     r"codes of .* have zeros in front up to [0-9]+ characters",
-    r".* is counted in bands: .*",
 )
 """What may be said of prepared columns, in this order."""
 

@@ -23,7 +23,7 @@ from treetop.domain.spine import LARGEST_TOTAL, Spine
 from treetop.domain.unit import IdClean, Unknown
 from treetop.errors import DataError
 from treetop.io.header import is_unvouched, refuse_code
-from treetop.io.row_batch import RowBatch, as_plain, as_text, first_missing
+from treetop.io.row_batch import RowBatch, as_plain, as_text, first_missing, say_listed
 
 
 class Weighing:
@@ -93,7 +93,9 @@ def first_unknown(codes: pa.StringArray, numbers: Ints, what: str = "codes") -> 
     if not len(unknown):
         return None
     others = len(codes.take(pa.array(unknown)).unique()) - 1
-    more = f" (nor are {others} more {what} after it)" if others else ""
+    more = f" (nor are {others:,} more {what} after it)" if others else ""
+    if others == 1:
+        more = f" (nor is 1 more {what.removesuffix('s')} after it)"
     return UnknownCode(int(unknown[0]), codes[int(unknown[0])].as_py(), more)
 
 
@@ -147,6 +149,10 @@ _REMEDY = 'Correct the table or the hierarchy; or set unknown to "drop", or to t
 _REFUSED, _DROPPED = -2, -3
 _TREATED = {"error": _REFUSED, "drop": _DROPPED}
 """What happens to unknown codes that count under no leaf."""
+
+
+_COMPARED = 20_000
+"""So many known codes are compared with one that is unknown."""
 
 
 class EncodedRows(NamedTuple):
@@ -298,9 +304,12 @@ class _Attribute:
             hint = f". The hierarchy has {bare!r}: trim the column"
         elif zeros and bare:
             hint = f". The hierarchy has {padded!r}: leading zeros were lost, read the column as text"
+        known = self.tree.codes[-1].slice(0, _COMPARED).to_pylist()
+        hint = hint or nearest(code, known) or f". It has {say_listed(self.tree.codes[-1].to_pylist())}"
+        level = self.tree.levels[-1]
+        what = "a" if level in ("value", self.name) else with_article(level)
         return DataError(
-            f"{place}: {code!r} is not {with_article(self.tree.levels[-1])} code in the hierarchy of "
-            f"{self.name!r}{unknown.more}{hint}. {_REMEDY}"
+            f"{place}: {code!r} is not {what} code in the hierarchy of {self.name!r}{unknown.more}{hint}. {_REMEDY}"
         )
 
 

@@ -260,6 +260,9 @@ class Spine:
     def level(self, name: str) -> Level:
         """Return a level by its name; `attribute.level` always works, of a merged step in any order."""
         if (found := self._level(name)) is None:
+            trees = dict(zip(self.attributes, self.trees, strict=True))
+            if name in trees and len(trees[name].levels) > 1:
+                level_named(name, trees)  # says that it has several
             names = [level.name for level in self.levels]
             raise SpineError(f"there is no level {name!r}{nearest(name, names)}; the levels are {', '.join(names)}")
         return found

@@ -211,7 +211,7 @@ def _parsed(texts: Sequence[Any], where: str, what: str) -> NDArray[np.float64]:
         if text is None:
             continue
         try:
-            degrees[row] = float(text)
+            degrees[row] = float(text.replace(",", ".") if text.count(",") == 1 and "." not in text else text)
         except ValueError:
             raise DataError(
                 f"{where}, row {row + 1}: {text!r} is not a {what}: write degrees with a decimal point, as in 45.4642"

@@ -245,7 +245,7 @@ def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
     if len(seen) == 1:
         return replace(base, kind="constant")
     if whole and len(seen) > _MANY_NUMBERS and words(name) & _BANDED:
-        note = f"{len(seen):,} numbers: bands = {{ {json.dumps(name)} = [0, 15, 65] }} would count them in bands"
+        note = f"{len(seen):,} numbers: bands = [0, 15, 65] in its section would count them in bands"
     return replace(base, prefixes=prefixes, note=note)
 
 

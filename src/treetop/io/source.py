@@ -7,10 +7,9 @@ import glob
 import io
 import os
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
@@ -212,10 +211,9 @@ _WIDEST = 64
 class Prepare:
     """Cleaning of text columns, by name.
 
-    >>> rows = pa.record_batch({"home": [" 1001", "NA"], "age": ["7", "70"]})
-    >>> made = Prepare(trim=["home"], pad={"home": 5}, missing=["NA"], bands={"age": [0, 15, 65]}).rows(rows)
-    >>> made.to_pylist()
-    [{'home': '01001', 'age': '0-14'}, {'home': None, 'age': '65+'}]
+    >>> rows = pa.record_batch({"home": [" 1001", "NA"]})
+    >>> Prepare(trim=["home"], pad={"home": 5}, missing=["NA"]).rows(rows).to_pylist()
+    [{'home': '01001'}, {'home': None}]
     """
 
     trim: bool | Sequence[str] = ()
@@ -226,8 +224,6 @@ class Prepare:
     """By column, codes that are counted as others: those of districts that were merged."""
     pad: Mapping[str, int] = field(default_factory=dict)
     """By column, how long codes are: shorter ones get zeros in front."""
-    bands: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """By column, where bands of numbers begin: [0, 15, 65] makes "0-14", "15-64" and "65+"."""
     thousands: Mapping[str, str] = field(default_factory=dict)
     """By column of numbers, the thousands separator: "," makes 1,234 the number 1234. Text that is not a number with
     such separators, such as 1,23, stays unchanged, and is then no count and no code."""
@@ -236,7 +232,7 @@ class Prepare:
         if not isinstance(self.trim, bool):
             object.__setattr__(self, "trim", tuple(self.trim))
         object.__setattr__(self, "missing", tuple(self.missing))
-        for name in ("thousands", "replace", "pad", "bands"):
+        for name in ("thousands", "replace", "pad"):
             object.__setattr__(self, name, FrozenMap(getattr(self, name)))
         for column, mark in self.thousands.items():
             if len(mark) != 1 or mark in "+-0123456789" or mark.isalpha():
@@ -246,24 +242,15 @@ class Prepare:
         for column, width in self.pad.items():
             if type(width) is not int or not 0 < width <= _WIDEST:
                 raise DataError(f"pad: {column!r} has the width {width!r}: give a whole number from 1 to {_WIDEST}")
-        for column, edges in self.bands.items():
-            whole = isinstance(edges, list | tuple) and all(type(edge) is int for edge in edges)
-            if not whole or not edges or any(low >= high for low, high in pairwise(edges)):
-                raise DataError(
-                    f"bands: those of {column!r} begin at {edges!r}: give rising whole numbers, as in {column} = "
-                    "[0, 15, 65]"
-                )
-            if column in self.pad:
-                raise DataError(f"{column!r} is padded and put into bands: keep one of them")
 
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that are named."""
         trim = self.trim if isinstance(self.trim, tuple) else ()
-        return tuple(dict.fromkeys((*trim, *self.thousands, *self.replace, *self.pad, *self.bands)))
+        return tuple(dict.fromkeys((*trim, *self.thousands, *self.replace, *self.pad)))
 
     def __bool__(self) -> bool:
-        return bool(self.trim or self.missing or self.thousands or self.replace or self.pad or self.bands)
+        return bool(self.trim or self.missing or self.thousands or self.replace or self.pad)
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with their columns prepared."""
@@ -280,7 +267,7 @@ class Prepare:
     def _changes(self, name: str, kind: pa.DataType) -> bool:
         text = kind.value_type if pa.types.is_dictionary(kind) else kind
         is_text = pa.types.is_string(text) or pa.types.is_large_string(text) or pa.types.is_string_view(text)
-        if not is_text and name in self.thousands and name not in (*self.replace, *self.pad, *self.bands):
+        if not is_text and name in self.thousands and name not in (*self.replace, *self.pad):
             return False  # a number that is stored as one has no separators
         return name in self.named or (is_text and bool(self.missing or self.trim is True))
 
@@ -297,7 +284,7 @@ class Prepare:
             text = pc.coalesce(pa.array(list(codes.values()), pa.string()).take(position), text)
         if name in self.pad:
             text = pc.utf8_lpad(text, width=self.pad[name], padding="0")
-        return _banded(text, self.bands[name]) if name in self.bands else text
+        return text
 
     def words(self) -> list[str]:
         """Describe the preparation in short words."""
@@ -316,19 +303,7 @@ class Prepare:
         phrases += [
             f"codes of {column} have zeros in front up to {width} characters" for column, width in self.pad.items()
         ]
-        for column, edges in self.bands.items():
-            phrases.append(f"{column} is counted in bands: {say_listed(bands_of(edges))}")
         return phrases
-
-
-def bands_of(edges: Sequence[int]) -> list[str]:
-    """Return the codes of the bands that begin at these numbers.
-
-    >>> bands_of([0, 1, 15, 65])
-    ['0', '1-14', '15-64', '65+']
-    """
-    closed = [str(low) if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(edges)]
-    return [*closed, f"{edges[-1]}+"]
 
 
 def _without_thousands(text: Any, mark: str) -> Any:
@@ -349,22 +324,6 @@ def _without_thousands(text: Any, mark: str) -> Any:
     else:
         left = text
     return pc.if_else(pc.match_substring_regex(text, written), pc.replace_substring(bare, mark, ""), left)
-
-
-def _banded(text: Any, edges: Sequence[int]) -> Any:
-    """Return the bands of numbers; other text stays unchanged and is unknown."""
-    names = bands_of(edges)
-
-    def band(value: str) -> str:
-        try:
-            at = bisect_right(edges, float(value)) - 1
-        except ValueError:
-            return value
-        return names[at] if at >= 0 and float(value) < float("inf") else value
-
-    encoded = pc.dictionary_encode(text)
-    values = [None if value is None else band(value) for value in encoded.dictionary.to_pylist()]
-    return pa.array(values, pa.string()).take(encoded.indices)
 
 
 # Where a table is, and the formats that it may have: files, standard input, or a database with a query.

@@ -446,7 +446,7 @@ FIELDS = (
     _data("sheet", NAME, "The sheet of a workbook of Excel, where it has several. The total of a sheet is always "
           "measured, since empty rows at its end are not there", since="0.4", place=None),
     _data("trim", either(list, TEXTS, FLAG), "Columns of text whose blanks at both ends do not count, or `true` for "
-          "all. This and the next five are rules that the card states; a column goes through them in this order",
+          "all. This and the next four are rules that the card states; a column goes through them in this order",
           since="0.4"),
     _data("missing", TEXTS, 'Texts that stand for a missing value, `["NA", "?"]`', since="0.4"),
     _data("thousands", table(TEXT), "By column of numbers, such as the count, what stands between their thousands: "
@@ -456,8 +456,6 @@ FIELDS = (
           'such as those of merged districts, `{ home = "merged.csv" }`', since="0.4"),
     _data("pad", table(WHOLE), "By column, how long codes are: shorter ones get zeros in front, `{ home = 5 }`",
           since="0.4"),
-    _data("bands", table(WHOLES), 'By column, where bands of numbers begin: `{ age = [0, 15, 65] }` makes `"0-14"`, '
-          '`"15-64"` and `"65+"`', since="0.4"),
     _data("header", FLAG, "Of a CSV file: `false` where it has no line of names. When left out, the first line holds "
           "the names, and a column whose name is a code of its hierarchy, a number, a date or a mark like `NA` is "
           "refused; `true` vouches for it. `inspect` also compares the first line with the rows below it, and vouches "

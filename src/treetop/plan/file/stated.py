@@ -117,8 +117,6 @@ class PlanFile:
     """Public file by column that replaces codes: two columns, old and new."""
     pad: Mapping[str, int] | None = None
     """Length to which codes are padded, by column."""
-    bands: Mapping[str, tuple[int, ...]] | None = None
-    """Lower ends of number bands, by column."""
     elsewhere: bool = False
     """Whether every hierarchy was given a leaf for unknown codes, which its file does not have."""
     graph: GraphFile | None = None
@@ -159,7 +157,6 @@ class PlanFile:
             thousands=self.thousands or {},
             replace=replaced,
             pad=self.pad or {},
-            bands=self.bands or {},
         )
         return made or None
 
@@ -338,5 +335,4 @@ def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
             missing=data["missing"] or (),
             thousands=data["thousands"] or {},
             pad=data["pad"] or {},
-            bands=data["bands"] or {},
         )
