@@ -28,25 +28,7 @@ from treetop.errors import ReleaseError, TreetopError
 from treetop.measure.vectors import repaired
 from treetop.plan.degrees import DegreeHistogram
 from treetop.plan.plan import Plan
-from treetop.release.folder import (
-    CARD,
-    FOLDERS,
-    HIERARCHIES,
-    MEASUREMENTS,
-    NAMES,
-    PAGE,
-    PLACES,
-    PLAN,
-    file_sha256,
-    in_parts,
-    made_from_all,
-    read_bytes,
-    read_card,
-    read_contents,
-    read_domain,
-    read_spine,
-    read_text,
-)
+from treetop.release import folder as files
 from treetop.release.release import Release
 
 # What only one kind of plan promises, in words and as a check: of group sizes the number of groups, of degrees how
@@ -174,15 +156,15 @@ def check_folder(folder: Path) -> Iterator[Verdict]:
 
     `ReleaseError` if it is no release folder at all.
     """
-    if not (folder / CARD).is_file():
-        raise ReleaseError(f"{folder} is not a release folder: there is no {CARD} in it")
+    if not (folder / files.CARD).is_file():
+        raise ReleaseError(f"{folder} is not a release folder: there is no {files.CARD} in it")
     try:
-        card = read_card(folder)
+        card = files.read_card(folder)
     except ReleaseError as problem:
-        yield Verdict(f"{CARD} is a card", (str(problem),))
+        yield Verdict(f"{files.CARD} is a card", (str(problem),))
         return
-    misfits = tuple(f"{CARD}: {finding}" for finding in schema.findings(card))
-    yield Verdict(f"{CARD} fits its schema", misfits)
+    misfits = tuple(f"{files.CARD}: {finding}" for finding in schema.findings(card))
+    yield Verdict(f"{files.CARD} fits its schema", misfits)
     yield _verdict(*_page(folder, card, fits=not misfits))
     if misfits:
         return
@@ -199,8 +181,8 @@ def beyond_proof(card: dict[str, Any], digest: str) -> str:
     told += ["what the ledger held before"] if card["composition"]["ledger"] else []
     told += ["how often intervals held on a public table"] if "twin" in card["accuracy"].get("coverage", {}) else []
     return (
-        f"{PLAN} is bound to this card, also in what no folder can prove: {', '.join(told)}; that is the word of "
-        f"whoever made it. Ask them for the SHA-256 of {CARD}, which their ledger keeps: here it is {digest}"
+        f"{files.PLAN} is bound to this card, also in what no folder can prove: {', '.join(told)}; that is the word of "
+        f"whoever made it. Ask them for the SHA-256 of {files.CARD}, which their ledger keeps: here it is {digest}"
     )
 
 
@@ -218,8 +200,8 @@ class _Check:
         name = "rho" if card["loss"]["rho"] else "epsilon"
         yield f"the SHA-256, size and rows of {len(card['files'])} files, and no other file is there", self.files
         yield f"the SHA-256 of the plan ({card['plan_sha256'][:12]}…)", lambda: arithmetic.plan_hash(card)
-        yield f"{PLAN} states the same plan", lambda: counting.plan_file(self.folder, self.plan, card)
-        yield beyond_proof(card, file_sha256(self.folder / CARD)), lambda: counting.bond(self.folder, card)
+        yield f"{files.PLAN} states the same plan", lambda: counting.plan_file(self.folder, self.plan, card)
+        yield beyond_proof(card, files.file_sha256(self.folder / files.CARD)), lambda: counting.bond(self.folder, card)
         yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
         yield (
             f"the loss, from the noise and the sensitivity of every {self._table}: {name} = {amount['exact']}",
@@ -254,9 +236,9 @@ class _Check:
         if "facts" in card["plan"]:
             tables = ", ".join(fact["table"] for fact in card["plan"]["facts"])
             yield f"every public fact is kept, node by node: {tables}", partial(self.of_shards, shards.FACT)
-        if self._lists(MEASUREMENTS):
+        if self._lists(files.MEASUREMENTS):
             yield "the interval of every count, from the measurements that were kept", self.intervals
-            if made_from_all(card):
+            if files.made_from_all(card):
                 how = "the joint fit of" if "mechanism" in card["plan"] else "least squares from"
                 subject = f"the counts, by {how} the measurements that were kept"
                 yield subject, lambda: counting.estimated(self.release)
@@ -282,15 +264,15 @@ class _Check:
 
     @cached_property
     def spine(self) -> Spine:
-        return read_spine(self.folder, self.card)
+        return files.read_spine(self.folder, self.card)
 
     @cached_property
     def plan(self) -> Plan:
-        return rebuild_plan(self.card, *read_domain(self.folder, self.card))
+        return rebuild_plan(self.card, *files.read_domain(self.folder, self.card))
 
     @cached_property
     def release(self) -> Release:
-        return read_contents(self.folder, Release)
+        return files.read_contents(self.folder, Release)
 
     @cached_property
     def _by_shards(self) -> ShardsCheck:
@@ -305,26 +287,26 @@ class _Check:
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
         for path in dict.fromkeys(path for path in stated if stated.count(path) > 1):
-            yield f"{CARD} lists {path} twice"
+            yield f"{files.CARD} lists {path} twice"
         if stated != sorted(stated):
-            yield f"{CARD} does not list its files in the order of their names"
-        for needed in (*counting.needed(self.card), PLAN):
+            yield f"{files.CARD} does not list its files in the order of their names"
+        for needed in (*counting.needed(self.card), files.PLAN):
             if needed not in stated:
-                yield f"{CARD} does not list {needed}"
+                yield f"{files.CARD} does not list {needed}"
         for file in self.card["files"]:
             yield from _file(self.folder, file)
         for name in counting.unneeded(self.card):
-            yield f"{CARD} lists {name}, which is not in a folder like this"
-        allowed = {*stated, CARD, PAGE, *(FOLDERS if in_parts(self.card) else ())}
+            yield f"{files.CARD} lists {name}, which is not in a folder like this"
+        allowed = {*stated, files.CARD, files.PAGE, *(files.FOLDERS if files.in_parts(self.card) else ())}
         for path in sorted(self.folder.rglob("*")):
             name = path.relative_to(self.folder).as_posix()
-            if name not in allowed and name not in (HIERARCHIES, NAMES, PLACES):
+            if name not in allowed and name not in (files.HIERARCHIES, files.NAMES, files.PLACES):
                 yield f"{name} is in the folder, but not in the card"
 
     def warnings(self) -> Iterator[str]:
         """Yield what the card is not to be trusted in, though it is as the version that made it wrote it."""
         try:
-            text = read_text(self.folder / PLAN)
+            text = files.read_text(self.folder / files.PLAN)
             if "graph" not in self.card and any(map(_RELATION.search, (self.card["description"], text))):
                 yield (
                     "the neighbour relation of this graph is stated in words only, which nothing here can verify: no "
@@ -343,9 +325,9 @@ class _Check:
         expected = draft_card(self.plan, RunInfo.of_card(self.card))
         stated = {name: value for name, value in self.card.items() if name not in schema.FINISHED}
         if (problem := misfit(self.card["software"][DISTRIBUTION])) is not None:
-            yield f"{CARD} says that it was made by {problem}"
+            yield f"{files.CARD} says that it was made by {problem}"
         for where, told, given in differences(stated, expected):
-            yield f"{CARD}: {where} is {told}, but the plan gives {given}"
+            yield f"{files.CARD}: {where} is {told}, but the plan gives {given}"
 
     @cached_property
     def _tables(self) -> dict[str, list[str]]:
@@ -358,7 +340,7 @@ class _Check:
         yield from self.of_shards(shards.INTERVALS)
 
     def tables(self) -> Iterator[str]:
-        bounded = counting.BOUNDED if self._lists(MEASUREMENTS) else ()
+        bounded = counting.BOUNDED if self._lists(files.MEASUREMENTS) else ()
         for name, findings in self._tables.items():
             yield from findings if name not in bounded else []
         yield from counting.beside(self.release, self.folder, self.card)
@@ -379,16 +361,17 @@ def _page(folder: Path, card: dict[str, Any], fits: bool) -> tuple[str, Callable
     """Compare card.html with card.json: by the hash that it names and, if it fits its schema, letter by letter."""
 
     def check() -> Iterator[str]:
-        page = read_bytes(folder / PAGE)
-        digest = file_sha256(folder / CARD)
+        page = files.read_bytes(folder / files.PAGE)
+        digest = files.file_sha256(folder / files.CARD)
         if digest.encode() not in page:
-            yield f"{CARD} has SHA-256 {digest}, which is not the one that {PAGE} names: one of them was changed"
+            wrong = "which is not the one that"
+            yield f"{files.CARD} has SHA-256 {digest}, {wrong} {files.PAGE} names: one of them was changed"
         elif fits and page != render(card, digest).encode():
             at = _first_difference(page, render(card, digest).encode())
-            yield f"{PAGE} is not the page of {CARD}: they differ from byte {at} on"
+            yield f"{files.PAGE} is not the page of {files.CARD}: they differ from byte {at} on"
 
     how = "is the page of" if fits else "names the SHA-256 of"
-    return f"{PAGE} {how} {CARD}", check
+    return f"{files.PAGE} {how} {files.CARD}", check
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
@@ -404,7 +387,7 @@ def _file(folder: Path, file: dict[str, Any]) -> Iterator[str]:
     size = path.stat().st_size
     if size != file["bytes"]:
         yield f"{file['path']} has {size:,} bytes, but the card says {file['bytes']:,}"
-    digest = file_sha256(path)
+    digest = files.file_sha256(path)
     if digest != file["sha256"]:
         yield f"{file['path']} has SHA-256 {digest}, but the card says {file['sha256']}"
     yield from counting.rows(path, file)

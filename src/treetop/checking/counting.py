@@ -21,35 +21,8 @@ from treetop.io.source import Prepare
 from treetop.plan.fields.ordinary import ELSEWHERE
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan
+from treetop.release import folder as files
 from treetop.release.estimates.reestimate import with_lower_error
-from treetop.release.folder import (
-    COUNT_PARTS,
-    COUNTS,
-    EVIDENCE,
-    EVIDENCE_PARTS,
-    FACTS,
-    HIERARCHIES,
-    INDEX,
-    MARGINS,
-    MEASUREMENTS,
-    NODE_PARTS,
-    NODES,
-    PLACES,
-    PLAN,
-    PUBLIC,
-    TOP,
-    UNRESOLVED,
-    in_parts,
-    measures_cells,
-    names_table,
-    parquet_file,
-    part_name,
-    parts_listed,
-    read_table,
-    read_text,
-    stored_tables,
-)
-from treetop.release.folder import NAMES as NAMED
 from treetop.release.intervals.tables import fitted_leaves
 from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
@@ -92,32 +65,40 @@ GRAPH = (*_RULES_OF_EDGES, "largest", "form", "degree", "choosing")
 def needed(card: dict[str, Any]) -> list[str]:
     """Return the tables that every folder of this card has."""
     trees = {tree["sha256"] for tree in card["hierarchies"]}
-    tables = [f"{HIERARCHIES}/{digest}.parquet" for digest in sorted(trees)]
-    tables += [TOP, INDEX, part_name(COUNT_PARTS, 0)] if in_parts(card) else [COUNTS]
-    tables += [UNRESOLVED] if "resolve" in card["plan"] else []
-    tables += [MARGINS] if "margins" in card["plan"] else []
-    tables += [PUBLIC] if keeps_regions(card["plan"]) else []
-    tables += [FACTS] if "facts" in card["plan"] else []
+    tables = [f"{files.HIERARCHIES}/{digest}.parquet" for digest in sorted(trees)]
+    tables += (
+        [files.TOP, files.INDEX, files.part_name(files.COUNT_PARTS, 0)] if files.in_parts(card) else [files.COUNTS]
+    )
+    tables += [files.UNRESOLVED] if "resolve" in card["plan"] else []
+    tables += [files.MARGINS] if "margins" in card["plan"] else []
+    tables += [files.PUBLIC] if keeps_regions(card["plan"]) else []
+    tables += [files.FACTS] if "facts" in card["plan"] else []
     if "mechanism" in card["plan"]:  # a joint fit always keeps its measurements
-        return [*tables, MEASUREMENTS]
+        return [*tables, files.MEASUREMENTS]
     if "interval" not in card["accuracy"]:
         return tables
-    return [*tables, MEASUREMENTS] if measures_cells(card) else [*tables, EVIDENCE, MEASUREMENTS]
+    return (
+        [*tables, files.MEASUREMENTS] if files.measures_cells(card) else [*tables, files.EVIDENCE, files.MEASUREMENTS]
+    )
 
 
 def unneeded(card: dict[str, Any]) -> list[str]:
     """Return what a card lists that no folder like this has."""
     listed = [file["path"] for file in card["files"]]
     trees = {tree["sha256"] for tree in card["hierarchies"]}
-    known = {*needed(card), PLAN, *(f"{kind}/{digest}.parquet" for kind in (NAMED, PLACES) for digest in trees)}
+    known = {
+        *needed(card),
+        files.PLAN,
+        *(f"{kind}/{digest}.parquet" for kind in (files.NAMES, files.PLACES) for digest in trees),
+    }
     counted_otherwise = "degrees" in card["plan"] or "groups" in card["plan"]
-    if not counted_otherwise and EVIDENCE in listed and MEASUREMENTS in listed:
-        known |= {EVIDENCE, MEASUREMENTS}  # a release may keep them without intervals
-    if not in_parts(card):
-        return [name for name in listed if name not in known | {NODES}]
-    number = len(parts_listed(card, COUNT_PARTS))
-    for kind in (COUNT_PARTS, *((EVIDENCE_PARTS,) if EVIDENCE in listed else ()), NODE_PARTS):
-        if len(parts := parts_listed(card, kind)) == number:
+    if not counted_otherwise and files.EVIDENCE in listed and files.MEASUREMENTS in listed:
+        known |= {files.EVIDENCE, files.MEASUREMENTS}  # a release may keep them without intervals
+    if not files.in_parts(card):
+        return [name for name in listed if name not in known | {files.NODES}]
+    number = len(files.parts_listed(card, files.COUNT_PARTS))
+    for kind in (files.COUNT_PARTS, *((files.EVIDENCE_PARTS,) if files.EVIDENCE in listed else ()), files.NODE_PARTS):
+        if len(parts := files.parts_listed(card, kind)) == number:
             known |= set(parts)
     return [name for name in listed if name not in known]
 
@@ -133,7 +114,7 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
     count = None
     if path.suffix == ".parquet":
         try:
-            count = parquet_file(path).metadata.num_rows
+            count = files.parquet_file(path).metadata.num_rows
         except (OSError, pa.ArrowException) as problem:
             yield f"{file['path']} cannot be read: {problem}"
             return
@@ -144,9 +125,9 @@ def rows(path: Path, file: dict[str, Any]) -> Iterator[str]:
 def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
     """Compare plan.toml, field by field, with the plan that the card describes, and with what it says of the data."""
     try:
-        stated = tomllib.loads(read_text(folder / PLAN))
+        stated = tomllib.loads(files.read_text(folder / files.PLAN))
     except ValueError as problem:
-        raise ReleaseError(f"{PLAN} is not a plan: {problem}") from problem
+        raise ReleaseError(f"{files.PLAN} is not a plan: {problem}") from problem
     yield from _said(stated, card)
     expected = tomllib.loads(describe_plan(plan))
     for told in (stated, expected):
@@ -167,7 +148,7 @@ def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
     if split != "uniform" and isinstance(split, dict) and expected["loss"]["split"] == "uniform":
         expected["loss"]["split"] = dict.fromkeys(split, next(iter(split.values())))
     for where, one, other in differences(stated, expected):
-        yield f"{PLAN}: {where} is {one}, but the card's plan has {other}"
+        yield f"{files.PLAN}: {where} is {one}, but the card's plan has {other}"
 
 
 def said(stated: dict[str, Any]) -> dict[str, Any]:
@@ -187,8 +168,8 @@ def said(stated: dict[str, Any]) -> dict[str, Any]:
 
 def bond(folder: Path, card: dict[str, Any]) -> Iterator[str]:
     """Compare the hash of what the card states with the one at the end of plan.toml."""
-    if bound(read_text(folder / PLAN)) != [statement_sha256(card)]:
-        yield f"{PLAN} is not bound to this card: what the card states has SHA-256 {statement_sha256(card)}"
+    if bound(files.read_text(folder / files.PLAN)) != [statement_sha256(card)]:
+        yield f"{files.PLAN} is not bound to this card: what the card states has SHA-256 {statement_sha256(card)}"
 
 
 def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
@@ -203,10 +184,10 @@ def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
     }
     prepared, coded = told.get("prepared", []), _coded(stated.get("attributes", {}))
     if prepared[len(prepared) - len(coded) :] != coded:
-        yield f"card.json: data.prepared is {prepared}, but {PLAN} says of the attributes {coded}"
+        yield f"card.json: data.prepared is {prepared}, but {files.PLAN} says of the attributes {coded}"
     yield from _prepared(stated.get("data", {}), prepared[: len(prepared) - len(coded)])
     for where, one, other in differences(said(stated), expected):
-        yield f"{PLAN}: {where} is {one}, but the card says {other}"
+        yield f"{files.PLAN}: {where} is {one}, but the card says {other}"
 
 
 _PREPARING = ("trim", "missing", "thousands", "replace", "pad")
@@ -231,7 +212,7 @@ def _coded(attributes: dict[str, Any]) -> list[str]:
             for words in coding_of(attributes.get(stated.get("same_as"), stated)).words(name)
         ]
     except (AttributeError, TypeError, HierarchyError) as problem:
-        raise ReleaseError(f"{PLAN}: [attributes] cannot be read: {problem}") from problem
+        raise ReleaseError(f"{files.PLAN}: [attributes] cannot be read: {problem}") from problem
 
 
 def _prepared(data: dict[str, Any], stated: list[str]) -> Iterator[str]:
@@ -248,7 +229,7 @@ def _prepared(data: dict[str, Any], stated: list[str]) -> Iterator[str]:
     about["replace"] = {column: {"": ""} for column in about.get("replace", {})}
     expected = Prepare(**about).words()
     if [_REPLACED.sub(_one_code, text) for text in stated] != expected:
-        yield f"card.json: data.prepared is {stated}, but {PLAN} gives {expected}"
+        yield f"card.json: data.prepared is {stated}, but {files.PLAN} gives {expected}"
 
 
 def _one_code(found: re.Match[str]) -> str:
@@ -267,18 +248,18 @@ def left_over(released: dict[str, Any]) -> str:
     return f"; off what was measured: {', '.join(told)}" if crossing else ""
 
 
-BOUNDED = (UNRESOLVED, MARGINS)
+BOUNDED = (files.UNRESOLVED, files.MARGINS)
 """The tables beside the leaves that have intervals, if the release has any."""
 
 
 def tables(release: Release, folder: Path) -> dict[str, list[str]]:
     """Compare every table, with all its columns, with what this release writes; return the findings by table."""
     found = {}
-    for name, expected in stored_tables(release, release.shards):
+    for name, expected in files.stored_tables(release, release.shards):
         given = "the measurements give" if name in BOUNDED and release.confidence is not None else "this release has"
         found[name] = list(compared(folder, name, expected, given))
-    if MEASUREMENTS in found and release.cells is None and release.tables is None:
-        found[MEASUREMENTS] += _missing(release)
+    if files.MEASUREMENTS in found and release.cells is None and release.tables is None:
+        found[files.MEASUREMENTS] += _missing(release)
     return found
 
 
@@ -287,20 +268,20 @@ def _missing(release: Release) -> Iterator[str]:
     top, kept = release.shards.top, release.shards.measurements.levels
     for level, seen in zip(release.spine.levels[: top.level + 1], kept, strict=False):
         if seen is None and level.nodes <= FEW_NODES and (top.tree.fanout(level.index) > 1).any():
-            yield f"{MEASUREMENTS} lacks those of {level.name}, of which all are kept"
+            yield f"{files.MEASUREMENTS} lacks those of {level.name}, of which all are kept"
 
 
 def beside(release: Release, folder: Path, card: dict[str, Any]) -> Iterator[str]:
     """See that names and places are written as such; which they are, no folder can prove."""
     listed = {file["path"] for file in card["files"]}
     for tree in release.spine.trees:
-        if (name := f"{NAMED}/{tree.digest}.parquet") in listed:
-            if (named := names_table(tree, None)) is None:
+        if (name := f"{files.NAMES}/{tree.digest}.parquet") in listed:
+            if (named := files.names_table(tree, None)) is None:
                 yield f"{name} has no names"
             else:
                 yield from compared(folder, name, named, "this release has")
-        if (name := f"{PLACES}/{tree.digest}.parquet") in listed:
-            yield from _places(read_table(folder / name), name)
+        if (name := f"{files.PLACES}/{tree.digest}.parquet") in listed:
+            yield from _places(files.read_table(folder / name), name)
 
 
 _PLACE_COLUMNS = {"code": pa.string(), "name": pa.string(), "latitude": pa.float64(), "longitude": pa.float64()}
@@ -326,7 +307,7 @@ def _places(table: pa.Table, name: str) -> Iterator[str]:
 
 def compared(folder: Path, name: str, expected: pa.Table, given: str) -> Iterator[str]:
     """Compare a table of a folder, with its columns and their types, row by row with what it should hold."""
-    yield from told(name, read_table(folder / name), expected, given)
+    yield from told(name, files.read_table(folder / name), expected, given)
 
 
 def told(name: str, stated: pa.Table, expected: pa.Table, given: str) -> Iterator[str]:
@@ -354,15 +335,15 @@ def estimated(release: Release) -> Iterator[str]:
         plain = replace(release, margins=(), all_measured=None)
         expected, stated = replace(plain, nodes=nodes, count=count).table(), plain.table()
         if not stated.equals(expected):
-            yield differing(COUNTS, stated, expected, "the measurements give")
+            yield differing(files.COUNTS, stated, expected, "the measurements give")
         return
     if not release.measurements.complete:
-        yield f"{MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
+        yield f"{files.MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
         return
     tables = (with_lower_error(release), release)
     expected, stated = (replace(one, evidence=None, all_measured=None).table() for one in tables)
     if not stated.equals(expected):
-        yield differing(COUNTS, stated, expected, "the measurements give")
+        yield differing(files.COUNTS, stated, expected, "the measurements give")
 
 
 def differing(name: str, stated: pa.Table, expected: pa.Table, given: str) -> str:

@@ -19,27 +19,7 @@ from treetop.counts.counts import pack
 from treetop.domain.constraints import TableFact
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence
-from treetop.release.folder import (
-    COUNT_PARTS,
-    COUNTS,
-    EVIDENCE,
-    EVIDENCE_PARTS,
-    INDEX,
-    MARGINS,
-    MEASUREMENTS,
-    NODE_PARTS,
-    NODES,
-    TOP,
-    UNRESOLVED,
-    StoredShards,
-    index_rows,
-    leaves_file,
-    parquet_file,
-    part_name,
-    shard_files,
-    sizes,
-    top_table,
-)
+from treetop.release import folder as files
 from treetop.release.margins import codes_of
 from treetop.release.release import Release
 from treetop.release.shards import Shard
@@ -107,7 +87,7 @@ class ShardsCheck:
         release, shards, confidence = self.release, self.release.shards, self.release.confidence
         listed = {file["path"] for file in self.card["files"]}
         found: dict[str, list[str]] = {about: [] for about in (LEAVES, SUMS, MARGIN, FACT, INTERVALS, TABLES)}
-        of_counts = found[INTERVALS if MEASUREMENTS in listed else TABLES]
+        of_counts = found[INTERVALS if files.MEASUREMENTS in listed else TABLES]
         level_sizes = [shards.top.tree.size(level) for level in range(shards.top.level + 1)] + [0] * len(shards.below)
         leaves, total, last = 0, 0, None
         sums = [np.zeros(len(table.count), np.int64) for table in release.margins]
@@ -118,15 +98,15 @@ class ShardsCheck:
         for number in range(len(shards)):
             shard, table = self._shard(number, last, found[LEAVES], of_counts)
             last = shard.tree.nodes[:, -1:]
-            if isinstance(shards, StoredShards):
+            if isinstance(shards, files.StoredShards):
                 found[SUMS] += self._top_rows(number, shard)
-                index.append(index_rows(shard, number, shards.group, shards.top.level))
-            nodes = (part_name(NODE_PARTS, number) if shards.below else NODES) in listed
-            of_counts += self._bounds(leaves_file(shards, number), shard, table, confidence)
-            for name, tables in shard_files(shards, number, shard, confidence, nodes):
-                if name.startswith(EVIDENCE_PARTS):
+                index.append(files.index_rows(shard, number, shards.group, shards.top.level))
+            nodes = (files.part_name(files.NODE_PARTS, number) if shards.below else files.NODES) in listed
+            of_counts += self._bounds(files.leaves_file(shards, number), shard, table, confidence)
+            for name, tables in files.shard_files(shards, number, shard, confidence, nodes):
+                if name.startswith(files.EVIDENCE_PARTS):
                     found[TABLES] += evidence_findings(shard.tree, shard.evidence, shards.below, name)
-                about = TABLES if name.startswith(EVIDENCE_PARTS) else SUMS
+                about = TABLES if name.startswith(files.EVIDENCE_PARTS) else SUMS
                 found[about] += compared(self.folder, name, pa.concat_tables(tables), "the leaves give")
             for level in shards.below:
                 level_sizes[level] += shard.tree.size(level)
@@ -136,23 +116,23 @@ class ShardsCheck:
                 fact.add(shard.tree)
             del shard, table  # one shard at a time in memory, and the one that is being read
         if index:
-            found[LEAVES] += compared(self.folder, INDEX, pa.concat_tables(index), "the leaves give")
-            found[SUMS] += compared(self.folder, TOP, top_table(shards, confidence), "the leaves give")
+            found[LEAVES] += compared(self.folder, files.INDEX, pa.concat_tables(index), "the leaves give")
+            found[SUMS] += compared(self.folder, files.TOP, files.top_table(shards, confidence), "the leaves give")
         found[LEAVES] += self._counted(leaves, total + release.unresolved_total)
         if (release.left is not None) != ("resolve" in self.card["plan"]):
-            found[SUMS].append(f"{UNRESOLVED} is there, or is missing, against the plan")
-        for where, one, other in differences(self.card["released"], sizes(release, level_sizes)):
+            found[SUMS].append(f"{files.UNRESOLVED} is there, or is missing, against the plan")
+        for where, one, other in differences(self.card["released"], files.sizes(release, level_sizes)):
             found[SUMS].append(f"card.json: released.{where} is {one}, but the leaves give {other}")
         found[MARGIN] += margin_findings(release, sums)
         found[FACT] += [finding for fact in facts for finding in fact.findings(release.total)]
         return found
 
     def _counted(self, leaves: int, total: int) -> Iterator[str]:
-        stated, name = self.card["released"], COUNT_PARTS if self.release.shards.below else COUNTS
+        stated, name = self.card["released"], files.COUNT_PARTS if self.release.shards.below else files.COUNTS
         if leaves != stated["leaves"]:
             yield f"{name} has {leaves:,} leaves, but the card says {stated['leaves']:,}"
         if total != stated["total"]:
-            tables = name if self.release.left is None else f"{name} with {UNRESOLVED}"
+            tables = name if self.release.left is None else f"{name} with {files.UNRESOLVED}"
             yield f"{tables} sums to {total:,}, but the card says {stated['total']:,}"
 
     def _shard(
@@ -160,10 +140,10 @@ class ShardsCheck:
     ) -> tuple[Shard, pa.Table]:
         """Read a shard; refuse one that is not in the order of the spine, or has other nodes than the top."""
         shards = self.release.shards
-        name = leaves_file(shards, number)
+        name = files.leaves_file(shards, number)
         bounds = [] if self.release.confidence is None else ["lower", "upper"]
         expected = [*shards.spine.attributes, "count", *bounds]
-        with parquet_file(self.folder / name, list(shards.spine.attributes)) as file:
+        with files.parquet_file(self.folder / name, list(shards.spine.attributes)) as file:
             stated = [(one.name, getattr(one.type, "value_type", one.type)) for one in file.schema_arrow]
             if stated != [(one, pa.int64() if one in NUMBERS else pa.string()) for one in expected]:
                 names = ", ".join(one for one, _ in stated)
@@ -173,10 +153,10 @@ class ShardsCheck:
                 of_counts.append(wrong)
             rows = [file.metadata.row_group(at).num_rows for at in range(file.metadata.num_row_groups)]
             table = file.read()
-        if not isinstance(shards, StoredShards):
+        if not isinstance(shards, files.StoredShards):
             return shards.shard(number), table
         if rows != shards.index.rows[shards.index.part == number].tolist():
-            of_leaves.append(f"{name} has other groups of rows than {INDEX} says")
+            of_leaves.append(f"{name} has other groups of rows than {files.INDEX} says")
         leaf, count = shards.checked(number, table)
         follows = leaf if last is None else np.concatenate([last, leaf], axis=1)
         if (disorder := first_disorder(pack(shards.spine, follows))) is not None:
@@ -184,7 +164,7 @@ class ShardsCheck:
             raise ReleaseError(f"{name}, row {row}: the leaf {'stands twice' if twice else 'is out of order'}")
         nodes = ancestors(shards.spine, shards.top.level, len(shards.spine.levels), leaf)
         if np.count_nonzero(changes(nodes)) != shards.starts[number + 1] - shards.starts[number]:
-            raise ReleaseError(f"{name} does not have the nodes of {TOP} that {INDEX} says")
+            raise ReleaseError(f"{name} does not have the nodes of {files.TOP} that {files.INDEX} says")
         return shards.made(number, (leaf, count)), table
 
     def _top_rows(self, number: int, shard: Shard) -> Iterator[str]:
@@ -194,8 +174,8 @@ class ShardsCheck:
         wrong = np.add.reduceat(shard.tree.count, first) != stated.count
         wrong |= (ancestors(spine, level, len(spine.levels), shard.tree.nodes[:, first]) != stated.nodes).any(axis=0)
         for row in np.flatnonzero(wrong)[:1].tolist():
-            at, name = shard.rows.start + row, part_name(COUNT_PARTS, number)
-            yield f"{TOP}: node {at + 1:,} of its last level is not what {name} adds up to"
+            at, name = shard.rows.start + row, files.part_name(files.COUNT_PARTS, number)
+            yield f"{files.TOP}: node {at + 1:,} of its last level is not what {name} adds up to"
 
     def _bounds(self, name: str, shard: Shard, table: pa.Table, confidence: float | None) -> Iterator[str]:
         """Compare the bounds of the leaves of a shard with what the measurements give."""
@@ -214,7 +194,7 @@ class ShardsCheck:
 
 
 def evidence_findings(
-    tree: ReleasedTree, evidence: Evidence, levels: Iterable[int], name: str = EVIDENCE
+    tree: ReleasedTree, evidence: Evidence, levels: Iterable[int], name: str = files.EVIDENCE
 ) -> Iterator[str]:
     """Compare what evidence says of the nodes of some levels with the measurements that were kept of these levels.
 
@@ -229,7 +209,7 @@ def evidence_findings(
             for what, stated, given in (("measured", seen.measured, measured), ("highest", seen.highest, highest)):
                 for row in np.flatnonzero(stated != given)[:1].tolist():
                     one, other = ("nothing" if at == NOTHING else f"{at:,}" for at in (stated[row], given[row]))
-                    follows = f"but {other} follows from {MEASUREMENTS}"
+                    follows = f"but {other} follows from {files.MEASUREMENTS}"
                     yield f"{name}, level {level}: {what} of node {row + 1:,} is {one}, {follows}"
             continue
         alone = fanout[parents] == 1
@@ -260,12 +240,13 @@ def margin_findings(release: Release, sums: Sequence[Ints]) -> Iterator[str]:
     for table, sum_of in zip(release.margins, sums, strict=True):
         missing = table.count - sum_of
         if table.exact and table.count.sum() != release.total:
-            yield f"{MARGINS}: {table.margin.name} sums to {table.count.sum():,}, not to the total {release.total:,}"
+            sum_of_cells = f"{table.margin.name} sums to {table.count.sum():,}"
+            yield f"{files.MARGINS}: {sum_of_cells}, not to the total {release.total:,}"
         wrong = np.flatnonzero(missing < 0 if table.exact and release.left is not None else missing)
         if len(wrong):
             codes = ", ".join(str(code[0]) for code in codes_of(release.spine, table.margin, wrong[:1]).values())
             cell = int(wrong[0])
             yield (
-                f"{MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
+                f"{files.MARGINS}: {table.margin.name} {codes} is {table.count[cell]:,}, but its leaves add up to "
                 f"{table.count[cell] - missing[cell]:,}"
             )

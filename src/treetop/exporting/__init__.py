@@ -26,20 +26,9 @@ from treetop.release.release import Release
 from treetop.release.selection import Selection
 
 __all__ = [
-    "FORMATS",
-    "Content",
-    "Exported",
-    "Format",
-    "Options",
-    "Page",
-    "Places",
-    "Request",
-    "Sheet",
-    "counts_at",
-    "export",
-    "read_places",
-    "register_export",
-]
+    "FORMATS", "Content", "Exported", "Format", "Options", "Page", "Places", "Request", "Sheet", "counts_at", "export",
+    "read_places", "register_export",
+]  # fmt: skip
 
 MANY_ROWS, MANY_OF_A_BOOK = 1_000_000, 100_000
 """Announce the number of rows from this size on, before writing; a workbook takes fifty times as long as text."""

@@ -8,20 +8,6 @@ from treetop.fit.swaps import swap
 from treetop.fit.tables import Depths, Grid, NoisyTable, join
 
 __all__ = [
-    "CombinedTables",
-    "Depths",
-    "FittedTable",
-    "Grid",
-    "JointFit",
-    "NoisyTable",
-    "combine",
-    "fit",
-    "join",
-    "joint_fit",
-    "largest_remainders",
-    "round_down",
-    "swap",
-    "two_sided",
-    "whole_margin",
-    "whole_shares",
-]
+    "CombinedTables", "Depths", "FittedTable", "Grid", "JointFit", "NoisyTable", "combine", "fit", "join", "joint_fit",
+    "largest_remainders", "round_down", "swap", "two_sided", "whole_margin", "whole_shares",
+]  # fmt: skip

@@ -5,15 +5,6 @@ from treetop.ledger.entry import Balance, Entry, OtherUnit, Review, unit_text
 from treetop.ledger.log import OldCopy
 
 __all__ = [
-    "DEFAULT_DATASET",
-    "Balance",
-    "Entry",
-    "Ledger",
-    "OldCopy",
-    "OtherUnit",
-    "Reservation",
-    "Review",
-    "network_disk",
-    "unit_text",
-    "warn_of_network",
-]
+    "DEFAULT_DATASET", "Balance", "Entry", "Ledger", "OldCopy", "OtherUnit", "Reservation", "Review", "network_disk",
+    "unit_text", "warn_of_network",
+]  # fmt: skip

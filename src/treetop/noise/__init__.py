@@ -5,13 +5,6 @@ from treetop.noise.law import LAWS, DiscreteGaussian, DiscreteLaplace, Law, regi
 from treetop.noise.sampler import NoiseStream
 
 __all__ = [
-    "LAWS",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Key",
-    "Keystream",
-    "Law",
-    "NoiseStream",
-    "WordSource",
+    "LAWS", "DiscreteGaussian", "DiscreteLaplace", "Key", "Keystream", "Law", "NoiseStream", "WordSource",
     "register_law",
-]
+]  # fmt: skip

@@ -14,17 +14,6 @@ from treetop.privacy.loss import (
 )
 
 __all__ = [
-    "TOTAL",
-    "Accounting",
-    "Definition",
-    "Loss",
-    "Neighbours",
-    "Sensitivity",
-    "Split",
-    "Unit",
-    "epsilon_from_rho",
-    "epsilon_from_rho_loose",
-    "rho_from_epsilon",
-    "rho_from_epsilon_loose",
-    "shares",
-]
+    "TOTAL", "Accounting", "Definition", "Loss", "Neighbours", "Sensitivity", "Split", "Unit", "epsilon_from_rho",
+    "epsilon_from_rho_loose", "rho_from_epsilon", "rho_from_epsilon_loose", "shares",
+]  # fmt: skip

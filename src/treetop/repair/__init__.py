@@ -16,21 +16,6 @@ from treetop.repair.projection import certified, project_tree, relax_tree
 from treetop.repair.tree import Tree, whole_weights
 
 __all__ = [
-    "ORDERS",
-    "REPAIRS",
-    "NodeRepair",
-    "Order",
-    "Repair",
-    "RepairOrder",
-    "Tree",
-    "certified",
-    "chebyshev",
-    "euclidean",
-    "isotonic",
-    "project_tree",
-    "register_repair",
-    "relax_cumulative",
-    "relax_isotonic",
-    "relax_tree",
-    "whole_weights",
-]
+    "ORDERS", "REPAIRS", "NodeRepair", "Order", "Repair", "RepairOrder", "Tree", "certified", "chebyshev", "euclidean",
+    "isotonic", "project_tree", "register_repair", "relax_cumulative", "relax_isotonic", "relax_tree", "whole_weights",
+]  # fmt: skip

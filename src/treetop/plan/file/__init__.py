@@ -8,15 +8,6 @@ from treetop.plan.file.reader import family_of, parse_plan, plan_text, read_plan
 from treetop.plan.file.stated import PlanFile
 
 __all__ = [
-    "Difference",
-    "PlanFile",
-    "describe_plan",
-    "differences",
-    "draft_plan",
-    "family_of",
-    "named_files",
-    "parse_plan",
-    "plan_schema",
-    "plan_text",
-    "read_plan",
-]
+    "Difference", "PlanFile", "describe_plan", "differences", "draft_plan", "family_of", "named_files", "parse_plan",
+    "plan_schema", "plan_text", "read_plan",
+]  # fmt: skip

@@ -22,32 +22,8 @@ from treetop.domain.spine import Spine, WrittenSpine
 from treetop.domain.spine_level import Level
 from treetop.errors import ReleaseError, TreetopError
 from treetop.privacy import TOTAL
+from treetop.release.folder import tables as files
 from treetop.release.folder.shards import INDEX, TOP, leaves_in, read_shards
-from treetop.release.folder.tables import (
-    CARD,
-    COUNTS,
-    EVIDENCE,
-    FACTS,
-    HIERARCHIES,
-    MARGINS,
-    MEASUREMENTS,
-    NAMES,
-    PAGE,
-    PLACES,
-    PLAN,
-    PUBLIC,
-    UNRESOLVED,
-    file_sha256,
-    read_bytes,
-    read_facts_table,
-    read_margins,
-    read_public,
-    read_table,
-    read_text,
-    read_unresolved,
-    with_evidence,
-    with_saved_names,
-)
 
 if TYPE_CHECKING:
     from treetop.release.release import Release
@@ -66,7 +42,7 @@ def _reading(folder: Path, lacking: _Kinds = (), damage: _Kinds = ()) -> Iterato
     except TreetopError as problem:  # such as noise of a law that there is not
         raise ReleaseError(f"{folder}: {problem}") from problem
     except lacking as problem:
-        raise ReleaseError(f"{folder}: {CARD} lacks {problem}") from problem
+        raise ReleaseError(f"{folder}: {files.CARD} lacks {problem}") from problem
     except damage as problem:
         raise ReleaseError(f"{folder}: cannot be read: {problem}") from problem
 
@@ -91,26 +67,28 @@ def read_contents(folder: Path, kind: type[Release], *, verified: bool = False) 
     """
     card = read_card(folder)
     for finding in findings(card):  # all that is read by a card that fits may trust its types
-        raise ReleaseError(f"{folder}: {CARD} does not fit its schema: {finding}")
+        raise ReleaseError(f"{folder}: {files.CARD} does not fit its schema: {finding}")
     with _reading(folder, (KeyError, TypeError, AttributeError), _DAMAGE):
         spine, facts = read_domain(folder, card)
         _refuse_other_levels(card, spine, facts, folder)
-        plan_toml = read_text(folder / PLAN) if (folder / PLAN).exists() else None
-        margins = read_margins(folder / MARGINS, card, spine, facts)
+        plan_toml = files.read_text(folder / files.PLAN) if (folder / files.PLAN).exists() else None
+        margins = files.read_margins(folder / files.MARGINS, card, spine, facts)
         if in_parts(card):
             shards = read_shards(folder, card, spine, facts, verified)
             nodes, count = later(lambda: shards.all_leaves[0]), later(lambda: shards.all_leaves[1])
             evidence = later(shards.all_evidence)
             return kind(spine, nodes, count, card, plan_toml, evidence, margins=margins, facts=facts, stored=shards)
-        leaves = read_table(folder / COUNTS, columns=[*spine.attributes, "count"])
-        nodes, count = leaves_in(leaves, spine, f"{folder}: {COUNTS}", [tree.encode for tree in spine.trees])
+        leaves = files.read_table(folder / files.COUNTS, columns=[*spine.attributes, "count"])
+        nodes, count = leaves_in(leaves, spine, f"{folder}: {files.COUNTS}", [tree.encode for tree in spine.trees])
         if (found := first_disorder(pack(spine, nodes))) is not None:  # sums over such leaves would be wrong
             row, wrong = found[0] + 2, "stands twice" if found[1] else "is out of order"
-            raise ReleaseError(f"{folder}: {COUNTS}, row {row}: the leaf {wrong}")
-        left = read_unresolved(folder / UNRESOLVED, spine) if (folder / UNRESOLVED).is_file() else None
-        public = read_public(folder / PUBLIC, spine) if (folder / PUBLIC).is_file() else None
+            raise ReleaseError(f"{folder}: {files.COUNTS}, row {row}: the leaf {wrong}")
+        left = (
+            files.read_unresolved(folder / files.UNRESOLVED, spine) if (folder / files.UNRESOLVED).is_file() else None
+        )
+        public = files.read_public(folder / files.PUBLIC, spine) if (folder / files.PUBLIC).is_file() else None
         release = kind(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
-        return with_evidence(release, folder)
+        return files.with_evidence(release, folder)
 
 
 def in_parts(card: dict[str, Any]) -> bool:
@@ -128,23 +106,39 @@ def _refuse_other_levels(card: dict[str, Any], spine: Spine, facts: PublicFacts 
 
     expected = [(level.name, measured(level)) for level in spine.levels]
     if [name for name, _ in stated[:1]] != [TOTAL] or stated[1:] != expected:
-        raise ReleaseError(f"{folder}: {CARD} has other levels than its spine, or noise at others than it measures")
+        raise ReleaseError(
+            f"{folder}: {files.CARD} has other levels than its spine, or noise at others than it measures"
+        )
 
 
 def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     """Refuse files that are not those that the card names, and a card that is not the one that its page names."""
     more = f"`treetop check {folder}` says more"
     stated = {file["path"]: file["sha256"] for file in card["files"]}
-    if (folder / PAGE).is_file() and file_sha256(folder / CARD).encode() not in read_bytes(folder / PAGE):
-        raise ReleaseError(f"{folder}: {CARD} is not the one that {PAGE} names, so one was changed: {more}")
+    if (folder / files.PAGE).is_file() and files.file_sha256(folder / files.CARD).encode() not in files.read_bytes(
+        folder / files.PAGE
+    ):
+        raise ReleaseError(f"{folder}: {files.CARD} is not the one that {files.PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes are not read here.
-    called = [name for name in stated if name.startswith((f"{NAMES}/", f"{PLACES}/"))]
-    for name in (COUNTS, TOP, INDEX, PLAN, EVIDENCE, MEASUREMENTS, UNRESOLVED, MARGINS, PUBLIC, FACTS, *called):
-        found = file_sha256(folder / name) if (folder / name).is_file() else None
+    called = [name for name in stated if name.startswith((f"{files.NAMES}/", f"{files.PLACES}/"))]
+    for name in (
+        files.COUNTS,
+        TOP,
+        INDEX,
+        files.PLAN,
+        files.EVIDENCE,
+        files.MEASUREMENTS,
+        files.UNRESOLVED,
+        files.MARGINS,
+        files.PUBLIC,
+        files.FACTS,
+        *called,
+    ):
+        found = files.file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
-            raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")
+            raise ReleaseError(f"{folder}: {name} is missing, which {files.CARD} names: {more}")
         if found != stated.get(name):
-            raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {more}")
+            raise ReleaseError(f"{folder}: {name} is not the one that {files.CARD} names, by its SHA-256: {more}")
 
 
 def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
@@ -154,16 +148,16 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
         for name, about in card["plan"]["attributes"].items():
             if not re.fullmatch("[0-9a-f]{64}", about["sha256"]):
                 raise ReleaseError(
-                    f"{folder}: {CARD} names the hierarchy of {name!r} by something that is not a SHA-256"
+                    f"{folder}: {files.CARD} names the hierarchy of {name!r} by something that is not a SHA-256"
                 )
-            path = folder / HIERARCHIES / f"{about['sha256']}.parquet"
+            path = folder / files.HIERARCHIES / f"{about['sha256']}.parquet"
             with _reading(folder, damage=(OSError,)):
                 refuse_irregular(path)
             tree = Hierarchy.from_table(path, about["levels"])
             if tree.digest != about["sha256"]:
                 raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
             with _reading(folder, damage=_DAMAGE):
-                trees[name] = with_saved_names(tree, about["sha256"], folder, card)
+                trees[name] = files.with_saved_names(tree, about["sha256"], folder, card)
         return WrittenSpine(card["plan"]["spine"], trees)
 
 
@@ -173,17 +167,17 @@ def read_domain(folder: Path, card: dict[str, Any]) -> tuple[Spine, PublicFacts 
     if "facts" not in card["plan"]:
         return spine, None
     with _reading(folder, damage=_DAMAGE):
-        facts = read_facts_table(folder / FACTS, spine, card["plan"]["facts"])
+        facts = files.read_facts_table(folder / files.FACTS, spine, card["plan"]["facts"])
         return narrowed(spine, facts.possible), facts
 
 
 def read_card(folder: Path) -> dict[str, Any]:
     """Read a card; it is JSON without doubt: no key stands twice, and every number is one."""
-    path = folder / CARD
+    path = folder / files.CARD
     if not path.is_file():
-        raise ReleaseError(f"{folder} is not a release folder: there is no {CARD} in it")
+        raise ReleaseError(f"{folder} is not a release folder: there is no {files.CARD} in it")
     try:
-        text = read_text(path)
+        text = files.read_text(path)
         card = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as problem:
         raise ReleaseError(f"{path}: not a card: {problem}") from problem

@@ -31,19 +31,7 @@ from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Evidence, LevelEvidence
-from treetop.release.folder.tables import (
-    CARD,
-    COUNTS,
-    EVIDENCE,
-    NODES,
-    evidence_table,
-    file_sha256,
-    laws_of,
-    parquet_file,
-    read_evidence,
-    read_table,
-    split_evidence,
-)
+from treetop.release.folder import tables as files
 from treetop.release.intervals.boxes import Range
 from treetop.release.measurements import KeptMeasurements
 from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
@@ -80,7 +68,7 @@ def top_table(shards: Shards, confidence: float | None) -> pa.Table:
 
 def leaves_file(shards: Shards, number: int) -> str:
     """Return the name of the file with the leaves of a shard."""
-    return part_name(COUNT_PARTS, number) if shards.below else COUNTS
+    return part_name(COUNT_PARTS, number) if shards.below else files.COUNTS
 
 
 def shard_files(
@@ -88,11 +76,11 @@ def shard_files(
 ) -> Iterator[tuple[str, Iterable[pa.Table]]]:
     """Yield the files of a shard beside its leaves: of several, its measurements; with `nodes`, its levels."""
     if shards.below and shards.known is not None:
-        yield part_name(EVIDENCE_PARTS, number), [evidence_table(shard.evidence, shards.top.level)]
+        yield part_name(EVIDENCE_PARTS, number), [files.evidence_table(shard.evidence, shards.top.level)]
     if nodes:
         levels = shards.below or range(len(shards.spine.levels) + 1)
         tables = (shard.table(level, confidence, numbered=True) for level in levels)
-        yield part_name(NODE_PARTS, number) if shards.below else NODES, tables
+        yield part_name(NODE_PARTS, number) if shards.below else files.NODES, tables
 
 
 def index_rows(shard: Shard, number: int, group: int, level: int) -> pa.Table:
@@ -197,7 +185,7 @@ class StoredShards(Shards):
     def _leaves(self, number: int, groups: Sequence[int]) -> Leaves:
         """Read groups of rows of a part."""
         name, names = part_name(COUNT_PARTS, number), list(self.spine.attributes)
-        with self._reading(name), parquet_file(self.folder / name, names) as file:
+        with self._reading(name), files.parquet_file(self.folder / name, names) as file:
             return self.checked(number, read_groups(file, groups, [*names, "count"]))
 
     @contextmanager
@@ -213,8 +201,8 @@ class StoredShards(Shards):
         """Return the measurements of a part's nodes below the top, level by level, and of those beside them."""
         name = part_name(EVIDENCE_PARTS, number)
         with self._reading(name):
-            measured, highest = split_evidence(
-                read_table(self.folder / name), self.below, tree, f"{self.folder}: {name}"
+            measured, highest = files.split_evidence(
+                files.read_table(self.folder / name), self.below, tree, f"{self.folder}: {name}"
             )
             return list(zip(measured, highest, strict=True))
 
@@ -294,14 +282,14 @@ def read_shards(
     stated = {file["path"]: file["sha256"] for file in card["files"]}
     for name in stated:
         if name.startswith(tuple(f"{kind}/" for kind in FOLDERS)) and not (folder / name).is_file():
-            raise ReleaseError(f"{folder}: {name} is missing, which {CARD} names: {more}")
+            raise ReleaseError(f"{folder}: {name} is missing, which {files.CARD} names: {more}")
 
     @cache
     def verify(name: str) -> None:
-        if verified and file_sha256(folder / name) != stated.get(name):
-            raise ReleaseError(f"{folder}: {name} is not the one that {CARD} names, by its SHA-256: {more}")
+        if verified and files.file_sha256(folder / name) != stated.get(name):
+            raise ReleaseError(f"{folder}: {name} is not the one that {files.CARD} names, by its SHA-256: {more}")
 
-    table = read_table(folder / TOP)
+    table = files.read_table(folder / TOP)
     of_level = whole_numbers(table, "level")
     level = int(of_level.max(initial=-1))
     if not 0 <= level < len(spine.levels) or (np.diff(of_level) < 0).any():
@@ -316,7 +304,7 @@ def read_shards(
         raise ReleaseError(f"{folder}: in {TOP} a node stands twice, or out of order")
     top = Top.of(spine, level, nodes, count)
 
-    number, index = len(parts_listed(card, COUNT_PARTS)), ShardIndex.of(read_table(folder / INDEX), spine)
+    number, index = len(parts_listed(card, COUNT_PARTS)), ShardIndex.of(files.read_table(folder / INDEX), spine)
     if not number or not np.array_equal(np.unique(index.part), np.arange(number)):
         raise ReleaseError(f"{folder}: {INDEX} is not about the parts that the card lists")
     begin = np.searchsorted(index.part, np.arange(number))
@@ -326,9 +314,9 @@ def read_shards(
     if starts[0] != 0 or (np.diff(starts) <= 0).any():
         raise ReleaseError(f"{folder}: {INDEX} and {TOP} are not of the same release")
     known = None
-    if (folder / EVIDENCE).is_file():
+    if (folder / files.EVIDENCE).is_file():
         if len(parts_listed(card, EVIDENCE_PARTS)) != number:
             raise ReleaseError(f"{folder}: there are not as many parts of {EVIDENCE_PARTS} as of {COUNT_PARTS}")
-        evidence = read_evidence(folder, top.tree, level, laws_of(card))
+        evidence = files.read_evidence(folder, top.tree, level, files.laws_of(card))
         known = KeptMeasurements(top.tree, evidence, facts=facts, down_to=level)
     return StoredShards(top, starts, known, folder=folder, index=index, verify=verify)

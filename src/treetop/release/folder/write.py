@@ -22,27 +22,9 @@ from treetop.card.run_info import RunInfo
 from treetop.card.schema import validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
+from treetop.release.folder import tables as files
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
 from treetop.release.folder.shards import INDEX, TOP, index_rows, leaves_file, shard_files, top_table
-from treetop.release.folder.tables import (
-    CARD,
-    FACTS,
-    HIERARCHIES,
-    MARGINS,
-    NAMES,
-    PAGE,
-    PLACES,
-    PLAN,
-    PUBLIC,
-    UNRESOLVED,
-    evidence_tables,
-    facts_table,
-    file_sha256,
-    margins_table,
-    names_table,
-    public_table,
-    unresolved_table,
-)
 from treetop.release.shards import Shards, cut
 
 if TYPE_CHECKING:
@@ -130,7 +112,7 @@ def sizes(release: Release, nodes: Sequence[int] | None = None) -> dict[str, Any
 def _write(
     release: Release, shards: Shards, folder: Path, nodes: bool, places: Mapping[str, pa.Table], progress: Progress
 ) -> str:
-    rows: dict[str, int | None] = {PLAN: None}
+    rows: dict[str, int | None] = {files.PLAN: None}
     tree, levels = shards.top.tree, len(release.spine.levels) + 1
     level_sizes = np.array([tree.size(level) if level <= shards.top.level else 0 for level in range(levels)])
 
@@ -167,16 +149,21 @@ def _write(
     plan_toml = release.plan_toml or describe_plan(
         rebuild_plan(release.card, release.spine, release.facts), RunInfo.of_card(release.card)
     )
-    (folder / PLAN).write_text(bind(plan_toml, card), encoding="utf-8", newline="\n")
+    (folder / files.PLAN).write_text(bind(plan_toml, card), encoding="utf-8", newline="\n")
     card["files"] = [
-        {"path": name, "rows": count, "bytes": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
+        {
+            "path": name,
+            "rows": count,
+            "bytes": (folder / name).stat().st_size,
+            "sha256": files.file_sha256(folder / name),
+        }
         for name, count in sorted(rows.items())
     ]
     validate(card)
     text = (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     digest = sha256(text).hexdigest()
-    (folder / CARD).write_bytes(text)
-    (folder / PAGE).write_text(render(card, digest), encoding="utf-8", newline="\n")
+    (folder / files.CARD).write_bytes(text)
+    (folder / files.PAGE).write_text(render(card, digest), encoding="utf-8", newline="\n")
     progress("writing", 1.0)
     return digest
 
@@ -186,23 +173,23 @@ def _tables(release: Release, shards: Shards, places: Mapping[str, pa.Table]) ->
     yield from stored_tables(release, shards)
     named: set[str] = set()  # of two hierarchies with the same codes, the first that has names
     for tree in release.spine.trees:
-        if tree.digest not in named and (table := names_table(tree, places.get(tree.digest))) is not None:
+        if tree.digest not in named and (table := files.names_table(tree, places.get(tree.digest))) is not None:
             named.add(tree.digest)
-            yield f"{NAMES}/{tree.digest}.parquet", table
-    yield from ((f"{PLACES}/{digest}.parquet", table) for digest, table in places.items())
+            yield f"{files.NAMES}/{tree.digest}.parquet", table
+    yield from ((f"{files.PLACES}/{digest}.parquet", table) for digest, table in places.items())
     template()  # compiled while the last tables are written
 
 
 def stored_tables(release: Release, shards: Shards) -> Iterator[tuple[str, pa.Table]]:
     """Yield the tables of a release, except its shards, and then its hierarchies."""
     if release.left is not None:
-        yield UNRESOLVED, unresolved_table(release)
-    yield from evidence_tables(shards)
+        yield files.UNRESOLVED, files.unresolved_table(release)
+    yield from files.evidence_tables(shards)
     if release.margins:
-        yield MARGINS, margins_table(release.margins, release.spine, release.confidence)
+        yield files.MARGINS, files.margins_table(release.margins, release.spine, release.confidence)
     if release.facts is not None:
-        yield FACTS, facts_table(release.facts)
+        yield files.FACTS, files.facts_table(release.facts)
     if release.public is not None:
-        yield PUBLIC, public_table(release.spine, release.public)
+        yield files.PUBLIC, files.public_table(release.spine, release.public)
     trees = {tree.digest: tree for tree in release.spine.trees}
-    yield from ((f"{HIERARCHIES}/{digest}.parquet", tree.to_table()) for digest, tree in trees.items())
+    yield from ((f"{files.HIERARCHIES}/{digest}.parquet", tree.to_table()) for digest, tree in trees.items())

@@ -115,7 +115,25 @@ def _add_all(
 
 
 @dataclass(frozen=True, eq=False)
-class Planned(ComparedMechanism):
+class OfPlan(ComparedMechanism):
+    """A mechanism whose levels and cost are those of a plan."""
+
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    plan: Plan = field(init=False, repr=False)
+
+    @property
+    def levels(self) -> tuple[Part, ...]:
+        """The total and every level of the spine, with noise and cost."""
+        return self.plan.levels
+
+    @property
+    def spent(self) -> Fraction:
+        """Cost of a run: rho, or epsilon for a pure loss."""
+        return self.plan.spent
+
+
+@dataclass(frozen=True, eq=False)
+class Planned(OfPlan):
     """A mechanism whose noise and cost are those of a plan.
 
     At level l, one unit moves the counts by at most Δ_l (`Unit.sensitivity`), under the unit's own neighbours; each
@@ -126,11 +144,8 @@ class Planned(ComparedMechanism):
     """The plan's repair; mechanisms with a repair of their own do not use it."""
     bounded: ClassVar[bool] = False
     """Whether the plan's bounds hold: they are for whole, consistent releases from the top down, and no others."""
-
-    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     records_may_be_dropped: bool = False
     """Whether records with unknown codes may have been dropped; then the total is not public."""
-    plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         unknown: Literal["drop", "error"] = "drop" if self.records_may_be_dropped else "error"
@@ -158,16 +173,6 @@ class Planned(ComparedMechanism):
     def known(self) -> PublicFacts | Mapping[str, Any]:
         """The public facts to keep: most mechanisms keep none."""
         return {}
-
-    @property
-    def levels(self) -> tuple[Part, ...]:
-        """The total and every level of the spine, with noise and cost."""
-        return self.plan.levels
-
-    @property
-    def spent(self) -> Fraction:
-        """Cost of a run: rho, or epsilon for a pure loss."""
-        return self.plan.spent
 
     @property
     def definition(self) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import ClassVar, Literal, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from treetop._util.choices import nearest
 from treetop._util.dtypes import Ints
-from treetop._util.numbers import Number
 from treetop.addons.lab.mechanisms.baselines import (
     BottomUp,
     Hay,
@@ -27,6 +25,7 @@ from treetop.addons.lab.mechanisms.inftda import (
     EuclideanTDA,
     InfTDA,
     LowerError,
+    OfPlan,
     TDAl2,
     TDAlinf,
     WithFacts,
@@ -43,8 +42,6 @@ from treetop.plan.group_unit import Form, GroupUnit
 from treetop.plan.groups import SIZE, GroupSizeReader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import Method, Public, RegionHistograms, region_tree
-from treetop.plan.workload import Part
-from treetop.privacy import Split
 from treetop.repair.groups import round_cumulative, round_direct
 
 # The mechanisms for group sizes: sizes or cumulative sizes are measured, and repaired in one of three ways.
@@ -64,16 +61,14 @@ class RoundedHistograms(RegionHistograms):
 
 
 @dataclass(frozen=True, eq=False)
-class OfGroups(ComparedMechanism):
+class OfGroups(OfPlan):
     """A mechanism for group sizes: a class for every form of the measurements and repair, named by both."""
 
     form: ClassVar[Form]
     repair: ClassVar[str]
 
-    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     public: Public = "total"
     """Public numbers of groups; only joint repairs keep those of regions."""
-    plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.unit.counts != GroupUnit.counts:
@@ -90,16 +85,6 @@ class OfGroups(ComparedMechanism):
             mechanism=RoundedHistograms(self.public, self.repair),
         )
         object.__setattr__(self, "plan", plan)
-
-    @property
-    def levels(self) -> tuple[Part, ...]:
-        """The total, which is public, and every level of the spine."""
-        return self.plan.levels
-
-    @property
-    def spent(self) -> Fraction:
-        """Cost of a run: epsilon if the loss is pure, otherwise rho."""
-        return self.plan.spent
 
     @property
     def definition(self) -> str:
@@ -188,19 +173,21 @@ def named(name: str) -> type[ComparedMechanism]:
     return every()[name]
 
 
-register(InfTDA)
-register(WithMargins)
-register(WithFacts)
-register(LowerError)
-register(TDAl2)
-register(EuclideanTDA)
-register(TDAlinf)
-register(VanillaGauss)
-register(StabilityHistogram)
-register(BottomUp)
-register(Hay)
-register(PerLevel)
-register(Suppression)
-register(Rounding)
-for _sizes in KINDS:
-    register(_sizes)
+for _own in (
+    InfTDA,
+    WithMargins,
+    WithFacts,
+    LowerError,
+    TDAl2,
+    EuclideanTDA,
+    TDAlinf,
+    VanillaGauss,
+    StabilityHistogram,
+    BottomUp,
+    Hay,
+    PerLevel,
+    Suppression,
+    Rounding,
+    *KINDS,
+):
+    register(_own)
