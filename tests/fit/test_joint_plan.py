@@ -179,3 +179,32 @@ def test_what_a_joint_fit_cannot_do_is_refused(more: dict[str, Any], message: st
 def test_fields_of_an_order_are_refused(more: dict[str, Any]) -> None:
     with pytest.raises(tt.TreetopError):
         tt.Plan(tt.Spine.bottom_up(TREES), unit(), LOSS, margins="pairs", mechanism=plan().mechanism, **more)
+
+
+def test_the_verdict_tells_which_tables_will_be_readable() -> None:
+    many, few = tt.outlook(plan(), 60_000), tt.outlook(plan(), 300)
+    assert {row["state"] for row in many.rows} == {"readable"} and "What would help" not in str(many)
+    states = {row["counts"]: row["state"] for row in few.rows}
+    assert states["sex"] == "readable" and states["place town × age"] == "mostly noise"
+    assert any("Spend more" in sentence for sentence in few.notes)
+    assert any("Leave out the tables" in sentence for sentence in few.notes)
+
+
+def test_expected_errors_are_those_of_the_combined_tables() -> None:
+    own = plan()
+    expected = {row["counts"]: row["noise"] for row in tt.outlook(own, 6000).rows}
+    truth = true_counts("age", "sex")
+    errors = []
+    for seed in range(60):
+        values = made(own, seed).tables.evidence.combined.value((0, 1, 1))  # type: ignore[union-attr]
+        errors += [values[0, int(age), "fm".index(sex)] - count for (age, sex), count in truth.items()]
+    assert np.std(errors) == pytest.approx(expected["age × sex"], rel=0.1)
+    assert expected["age × sex"] < 0.85 * own.margin_parts[0].deviation
+
+
+def test_targets_are_about_measured_tables() -> None:
+    found = tt.loss_for(plan(), ["age * sex = 20", "place.town mean 30"])
+    margins = {part.name: part.margin(Fraction(1, 20)) for part in found.plan.margin_parts}
+    assert margins["margin age * sex"] <= 20 and margins["margin age"] > margins["margin age * sex"]
+    with pytest.raises(PlanError, match="is not measured by this plan"):
+        tt.loss_for(plan(), ["place.town * age * sex = 20"])

@@ -24,6 +24,8 @@ Depths: TypeAlias = tuple[int, ...]
 
 MOST_COMPONENTS = 1 << 20
 """Most components of a table; a plan of twenty attributes with one level each has as many."""
+_NOTHING = 1e-300
+"""Precision of what no table tells."""
 MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 """The mean absolute value of normal noise, in standard deviations."""
 
@@ -48,15 +50,15 @@ class Tables:
     @staticmethod
     def of(plan: Plan) -> Tables:
         """Return what a plan measures."""
-        margins = plan.margin_tables
-        kept = exact_margins(plan.spine, margins)
+        margins, top_down = plan.margin_tables, TopDown.runs(plan)
+        kept = exact_margins(plan.spine, margins) if top_down else [True] * len(margins)
         return Tables(
             sizes_of(plan.spine),
             tuple(plan.spine.depths(part.index) for part in plan.levels if part.is_measured),
             tuple(margin.depths for margin in margins),
             plan.levels[0].is_exact,
             # Under margins, counts of lower error are the descent's but for the leaves.
-            bool(margins) or not REPAIRS[plan.repair].again,
+            top_down and (bool(margins) or not REPAIRS[plan.repair].again),
             plan.known_tables,
             tuple(margin.depths for margin, is_kept in zip(margins, kept, strict=True) if not is_kept),
         )
@@ -86,7 +88,7 @@ class ErrorModel:
     def variances(self, precision: Floats) -> Floats:
         """Return the mean variance of a node of every wanted table."""
         coefficients, weights = self.components
-        variances: Floats = coefficients @ (1 / (precision @ weights))
+        variances: Floats = coefficients @ (1 / np.maximum(precision @ weights, _NOTHING))
         return variances
 
     def pulls(self, precision: Floats, weights: Floats) -> tuple[float, Floats]:

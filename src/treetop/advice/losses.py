@@ -19,6 +19,7 @@ from treetop._util.numbers import Number, delta_between_0_and_1, plain, positive
 from treetop.advice.error_laws import mean_absolute_of_count
 from treetop.advice.public import Planned, open_plan, refuse_other_kinds
 from treetop.advice.report import Report
+from treetop.domain.marginal import MARGIN, table_named
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import IncompletePlan, LossError, PlanError
@@ -27,6 +28,7 @@ from treetop.noise.law import at_most
 from treetop.noise.sum_noise import sum_margin
 from treetop.plan.fields.ordinary import DELTA
 from treetop.plan.file import PlanFile
+from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
 from treetop.privacy import Definition, Loss, Unit, epsilon_from_rho
 from treetop.privacy.accountant import cost, is_exact_by_default
@@ -120,6 +122,15 @@ def read_target(text: str) -> Target:
         ) from None
 
 
+def _table_named(plan: Plan, name: str) -> list[str]:
+    """Return the measured table of a joint fit that a target names."""
+    depths = table_named(plan.spine, name.removeprefix(MARGIN))
+    for margin in plan.margin_tables:
+        if margin.depths == depths:
+            return [margin.part]
+    raise PlanError(f"{name} is not measured by this plan: add it to its margins, or set a target for one of those")
+
+
 def levels_named(spine: Spine, name: str) -> list[str]:
     """Return the levels of a full name such as `place.town`, or all of a short one such as `town`.
 
@@ -177,10 +188,16 @@ def loss_for(
     refuse_other_kinds(own)
     kind, delta = definition_of(own, file, delta, pure)
     read = [read_target(target) if isinstance(target, str) else target for target in targets]
-    asked = [replace(target, level=name) for target in read for name in levels_named(own.spine, target.level)]
+    together = JointMechanism.runs(own)
+    asked = [
+        replace(target, level=name)
+        for target in read
+        for name in (_table_named(own, target.level) if together else levels_named(own.spine, target.level))
+    ]
     trial = replace(own, loss=Loss(epsilon=1) if kind == "pure" else Loss(rho=1), split="uniform")
     measured = [part.name for part in trial.workload if part.is_measured]
-    wanted = _by_level(trial, asked)
+    wanted = {one.level: [o for o in asked if o.level == one.level] for one in asked}
+    wanted = wanted if together else _by_level(trial, asked)
     family = DiscreteLaplace if kind == "pure" else DiscreteGaussian
     split: dict[str, Fraction] = {}
     why: dict[str, str] = {}
@@ -192,10 +209,15 @@ def loss_for(
             why[name] = "; ".join(str(target) for target in wanted[name])
         elif law is not None:
             why[name] = f"as {finer}"
-        if law is not None:
+        if law is not None and (name in wanted or not together):
             split[name] = share_of_loss(cost(own.unit, name, law))
     given = positive(rest, "the share of a level that is finer than every target")
-    split, why = add_rest(trial, split, why, given, "finer than every target")
+    if together:
+        least = min(split, key=lambda name: split[name])
+        why = {name: why[name] if name in wanted else f"as {least}" for name in measured}
+        split = {name: split.get(name, split[least]) for name in measured}
+    else:
+        split, why = add_rest(trial, split, why, given, "finer than every target")
     found = smallest_loss(own, kind, delta, split, digits, wanted)
     return loss_report(found, [str(target) for target in asked], why)
 
@@ -347,7 +369,7 @@ def smallest_loss(
         if found.budget >= total:
             break
         amount = _short(amount * (1 + Fraction(1, 10**digits)), digits, ROUND_CEILING)
-    for level in found.levels:
+    for level in found.workload:
         for target in (wanted or {}).get(level.name, ()):
             if not level.is_measured or not target.met_by(level.law, plan.terms):  # a bug, not rounding
                 raise LossError(f"{target} is not met at {loss}")

@@ -27,6 +27,7 @@ from treetop.domain.spine import BELOW, TIMES, Spine
 from treetop.errors import PlanError, TreetopError
 from treetop.io.table import read
 from treetop.plan.file import PlanFile
+from treetop.plan.mechanism import JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 
@@ -66,7 +67,7 @@ def outlook(
     own, file = open_plan(plan)
     if counts_groups(own):
         raise PlanError("`total` is for records; a plan for group sizes states how many groups there are: leave it out")
-    own.refuse_unless_top_down()
+    _refuse_others(own)
     if total is None:
         total = _declared(own, file)
     if total is None:
@@ -74,7 +75,7 @@ def outlook(
     if not (math.isfinite(total) and total > 0):
         raise PlanError(f"the total is {total}: give about how many records there are, such as 40e6")
     rows = _rows(own, total)
-    finest = rows[len(own.spine.levels) - 1]
+    finest = rows[len(own.spine.levels) - 1] if TopDown.runs(own) else max(rows, key=lambda row: row["nodes"])
     leaves = _against_zeros(own, total, finest)
     changes = list(_changes(own, total)) if finest["state"] == "mostly noise" else []
     sentences = list(_sentences(own, rows, finest, leaves, changes))
@@ -114,10 +115,16 @@ def known_outlook(plan: Planned, total: float | None = None, prior: str | Path |
         if _declared(own, file) is None:
             return None
         try:
-            own.refuse_unless_top_down()
+            _refuse_others(own)
         except PlanError:  # nobody has asked, and nothing can be said of this kind of plan
             return None
     return outlook(plan, total, prior=prior)
+
+
+def _refuse_others(plan: Plan) -> None:
+    """Refuse plans of which averages of records say nothing."""
+    if not JointMechanism.runs(plan):
+        plan.refuse_unless_top_down()
 
 
 def _declared(plan: Plan, file: PlanFile | None) -> int | None:
@@ -136,9 +143,11 @@ def say_count(count: float) -> str:
 
 def _rows(plan: Plan, total: float) -> tuple[Row, ...]:
     named = [(level.name, plan.spine.depths(level.index)) for level in plan.spine.levels]
+    if JointMechanism.runs(plan):  # what no table tells is a guess, and no number says how good it is
+        named = []
     named += [(margin.part, margin.depths) for margin in plan.margin_tables]
     expected = expected_errors(plan, [depths for _, depths in named])
-    sizes = [part.nodes for part in plan.workload][1:]  # without cells that public facts make impossible
+    sizes = [part.nodes for part in plan.workload][-len(named) :]  # without cells that public facts make impossible
     return tuple(
         {
             "name": name,
@@ -161,7 +170,7 @@ def _state(average: float, noise: float) -> State:
 
 def _against_zeros(plan: Plan, total: float, finest: Row) -> Leaves:
     """Judge the leaves; they are most crowded if each leaf of one attribute has a single partner."""
-    if not finest["mostly_noise"]:
+    if not finest["mostly_noise"] or JointMechanism.runs(plan):
         return "better than zeros"
     crowded = total / max(tree.sizes[-1] for tree in plan.spine.trees)
     return "better than zeros if crowded" if crowded >= finest["noise"] else "worse than zeros"
@@ -220,7 +229,10 @@ def _changes(plan: Plan, total: float) -> Iterator[Row]:
         }
         words = " and ".join(filter(None, (", ".join(done[:-1]), done[-1])))
         yield _change("coarser", words, fields, _finest(changed, total))
-    if plan.resolve == "full":
+    if JointMechanism.runs(plan) and (fewer := _fewer_tables(plan, total)) is not None:
+        words = "Leave out the tables of several attributes that are mostly noise"
+        yield _change("fewer tables", words, {"spine.margins": list(fewer.margins)}, _finest(fewer, total))
+    if plan.resolve == "full" and TopDown.runs(plan):
         row = _finest(plan, total)
         # The count that is named at this rate if no other is; if others are, smaller ones may be.
         high = plan.levels[-1].margin(Fraction(1, 10) / max(row["nodes"], 2), plan.terms) + 1
@@ -246,15 +258,30 @@ def _change(kind: str, words: str, fields: Mapping[str, Any], row: Row, effect: 
 
 
 def _finest(plan: Plan, total: float) -> Row:
-    """Return the row of the leaves alone."""
-    (table,) = expected_errors(plan, [plan.spine.finest])
-    nodes = plan.levels[-1].nodes
+    """Return the row of the leaves alone, or of the largest table of a joint fit."""
+    part, depths = plan.levels[-1], plan.spine.finest
+    if JointMechanism.runs(plan):
+        part, depths = max(
+            ((part, margin.depths) for part, margin in zip(plan.margin_parts, plan.margin_tables, strict=True)),
+            key=lambda one: one[0].nodes,
+        )
+    (table,) = expected_errors(plan, [depths])
+    nodes = part.nodes
     return {
         "nodes": nodes,
         "average": total / nodes,
         "noise": table.deviation,
         "state": _state(total / nodes, table.deviation),
     }
+
+
+def _fewer_tables(plan: Plan, total: float) -> Plan | None:
+    """Return a joint fit without its tables of several attributes that are mostly noise; None if it stays the same."""
+    noisy = {row["name"] for row in _rows(plan, total) if row["mostly_noise"]}
+    margins = [margin for margin in plan.margin_tables if len(margin.attributes) == 1 or margin.part not in noisy]
+    if len(margins) in (0, len(plan.margin_tables)):
+        return None
+    return replace(plan, margins=[margin.name for margin in margins], split="uniform")
 
 
 def _coarser(plan: Plan, total: float) -> tuple[list[str], Plan] | None:

@@ -41,6 +41,7 @@ from treetop.measure.readers import group_reader, leaves_above_zero, read_true_c
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
 from treetop.plan.groups import SIZE, GroupSizeReader, inner
+from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -74,7 +75,7 @@ def counts_degrees(plan: Plan) -> bool:
 
 def refuse_other_kinds(plan: Plan) -> None:
     """Refuse a kind of plan whose loss and split cannot be advised on."""
-    if not counts_groups(plan):
+    if not (counts_groups(plan) or JointMechanism.runs(plan)):
         plan.refuse_unless_top_down()
 
 

@@ -18,7 +18,7 @@ from treetop._util.numbers import Number, positive
 from treetop._util.system import Progress
 from treetop.advice.error_laws import Term, error_law, least_error, least_loss
 from treetop.advice.losses import REST, add_rest, definition_of, levels_named, loss_report, share_of_loss, smallest_loss
-from treetop.advice.public import Planned, Prior, counts_groups, layers, open_plan, prior_of, refuse_other_kinds
+from treetop.advice.public import Planned, Prior, counts_groups, layers, open_plan, prior_of
 from treetop.advice.report import Report
 from treetop.advice.trials import Nodes, public_twin, simulate, squared_errors
 from treetop.counts.counts import Counts, layout, pack
@@ -75,7 +75,8 @@ def split_for(
     if objective == "consistent" and squared_error is not None:
         raise PlanError('`squared_error` is about measurements: leave out `objective="consistent"`')
     own, file = open_plan(plan, open_loss=squared_error is not None)
-    refuse_other_kinds(own)
+    if not counts_groups(own):
+        own.refuse_unless_top_down()
     public, notes = prior_of(file, prior, prior_source)
     weigh = level_weights(
         own.spine, {level: by for name, by in (weights or {}).items() for level in levels_named(own.spine, name)}
