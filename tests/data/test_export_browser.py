@@ -309,6 +309,9 @@ def serious(tab: Tab) -> list[Any]:
     [
         ("index.html", DESKTOP, False),
         ("index.html", PHONE, True),
+        ("index.html#only=origin/region/North", DESKTOP, False),
+        ("index.html#only=origin/region/North", PHONE, True),
+        ("index.html#chart=origin", PHONE, False),
         ("map.html", DESKTOP, False),
         ("map.html#place=North&near=region", PHONE, True),
         ("guarantee.html", PHONE, True),
@@ -322,5 +325,24 @@ def test_axe_finds_nothing_serious_on_any_page(
     script = axe()
     assert script is not None
     tab.open(pages / "site" / name, *size, dark=dark, fragment=hash_ + fragment)
+    tab.ask("document.querySelectorAll('details').forEach((part) => { part.open = true })")
     tab.ask(script + "; 1")
     assert serious(tab) == []
+
+
+def test_a_page_of_a_hundred_thousand_rows_answers_at_once(tab: Tab, tmp_path: Path) -> None:
+    codes = [f"{at:03}" for at in range(320)]
+    tree = tt.Hierarchy.from_table(
+        pa.table({"area": [code[:1] for code in codes], "place": codes}), levels=["area", "place"]
+    )
+    pairs = {"origin": [a for a in codes for _ in codes], "destination": codes * len(codes)}
+    table = pa.table({**pairs, "n": [200 + at % 97 for at in range(len(codes) ** 2)]})
+    spine = tt.Spine.destination_first(origin=tree, destination=tree)
+    release = tt.make_release(tt.Plan(spine, TRIP, LOSS, title="Many"), table, tt.RunOptions(count="n"))
+    done = export(release, "site", tmp_path / "site")
+    assert done.rows > 95_000 and done.files[0].stat().st_size < 4_000_000
+    tab.open(tmp_path / "site" / "index.html", *DESKTOP)
+    click = "document.querySelector('#charts [aria-pressed]').click()"
+    took = tab.ask(f"(() => {{ const start = performance.now(); {click}; return performance.now() - start }})()")
+    assert took < 1500, "milliseconds; a fraction of it where nothing else runs"
+    assert tab.ask("document.querySelectorAll('#charts tbody tr').length") > 10

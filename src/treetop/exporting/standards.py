@@ -205,7 +205,7 @@ def sdmx_of(request: Request, table: pa.Table) -> list[File]:
 
 
 def _flow(request: Request) -> str:
-    return "R_" + re.sub(r"\W", "_", str(request.release.card.get("id") or "0"))
+    return "R_" + re.sub(r"\W", "_", str(request.release.card.get("id") or "0"))[:8]
 
 
 def _identifiers(request: Request) -> dict[str, str]:

@@ -128,7 +128,7 @@ function ordered(chart, { table, column, rows }) {
 function overTime(found, rows) {
   const cells = rows.map((row) => cell(found.table, row)), wide = 560, high = 150, foot = 18, step = wide / rows.length;
   const most = Math.max(1, ...cells.map(reach)), y = (value) => ((high - foot) * (1 - value / most)).toFixed(1);
-  const picture = drawn("svg", { class: "time", viewBox: `0 -4 ${wide} ${high + 4}`, "aria-hidden": "true", focusable: "false" });
+  const picture = drawn("svg", { class: "time", viewBox: `0 -18 ${wide} ${high + 18}`, "aria-hidden": "true", focusable: "false" });
   const each = Math.ceil(rows.length / 7);
   cells.forEach((one, i) => {
     const left = (i * step + step * 0.15).toFixed(1), middle = ((i + 0.5) * step).toFixed(1), text = found.column.called[found.column.at[rows[i]]];
@@ -137,6 +137,8 @@ function overTime(found, rows) {
     if (i % each === 0) picture.append(drawn("text", { x: i || step > 60 ? middle : 0, y: high - 3, "text-anchor": i || step > 60 ? "middle" : "start" }, text));
   });
   picture.append(drawn("line", { class: "track", x1: 0, x2: wide, y1: y(0), y2: y(0) }));
+  const top = cells.reduce((best, one, i) => one.count > cells[best].count ? i : best, 0), peak = cells[top];
+  if (peak.count) picture.append(drawn("text", { class: "peak", x: Math.max(24, Math.min((top + 0.5) * step, wide - 24)).toFixed(1), y: y(peak.known ? reach(peak) : peak.count) - 4, "text-anchor": "middle" }, number(peak.count)));
   return picture;
 }
 
