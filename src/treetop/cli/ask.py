@@ -44,7 +44,7 @@ def _number(text: str) -> Decimal:
 @click.option("--delta", type=_number, help="With epsilon: Gaussian noise. Without it, the guarantee is pure.")
 @click.option("--rho", type=_number, help="Instead: zero-concentrated differential privacy.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure the margins are.")
-@click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--allow-dropped", is_flag=True, help="Go on however many records have unknown codes.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> None:

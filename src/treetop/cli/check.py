@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--plan", type=click.Path(path_type=Path), help="The plan file that says how to read the truth.")
 @click.option("--column", "columns", multiple=True, metavar="ATTRIBUTE=COLUMN", help="A column of the truth.")
 @click.option("--count", help="The column of the truth that says how many records a row stands for.")
-@click.option("--query", help="The query, where the truth is a database.")
+@click.option("--query", help="The query, if the truth is a database.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the errors to this file, outside of DIR.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:

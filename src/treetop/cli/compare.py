@@ -29,7 +29,7 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 @click.option(
     "--mechanisms",
     callback=_names,
-    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins and facts where a plan keeps them; of groups all.",
+    help="Which ones; by default inftda,tda-l2,gauss,sh, and margins and facts if the plan keeps them; all for groups.",
 )
 @click.option("--epsilon", "epsilons", callback=numbers, help="Which epsilons, as in 0.1,1,10; the plan's by default.")
 @click.option("--delta", type=float, help="Delta; the plan's by default.")
@@ -38,7 +38,7 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="How many runs at once; as many as there are cores by default."
 )
-@click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--plots/--no-plots", default=True, help="Whether to draw error, false discoveries and time.")
 @click.option("--json", "as_json", is_flag=True, help="The results for machines.")
 def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: Any) -> None:

@@ -31,7 +31,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 )
 @click.option("--nodes", type=click.Path(path_type=Path), help="Of a list of edges: the table of the people.")
 @click.option("--count", help="The column that says how many records a row stands for.")
-@click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
 @click.option("--encoding", help="The encoding of a text file; UTF-8 by default.")
 @click.option(
@@ -44,7 +44,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 @click.option("--keep", multiple=True, metavar="COLUMN=VALUE", help="Take only the rows with this value.")
 @click.option("--drop", multiple=True, metavar="COLUMN=VALUE", help="Leave out the rows with this value.")
 @click.option("--comment", help="The character with which lines above a CSV table begin, such as #.")
-@click.option("--sheet", help="The sheet, where TABLE is a workbook of Excel with several.")
+@click.option("--sheet", help="The sheet, if TABLE is a workbook of Excel with several.")
 @click.option("--hierarchy-encoding", help="The encoding of the hierarchy files; UTF-8 by default.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")

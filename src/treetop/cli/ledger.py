@@ -203,7 +203,7 @@ def _adding(balances: tuple[Balance, ...]) -> str:
     if not any(balance.epsilon is not None and balance.spending.gaussian for balance in balances):
         return added
     return (
-        f"{added} Epsilon is that of the noise of all releases together where it is known, so that more rho may fit "
+        f"{added} Epsilon is computed from the noise of all releases together if it is known, so more rho may fit "
         "than the budget's."
     )
 

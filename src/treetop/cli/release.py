@@ -32,7 +32,7 @@ def _key(text: str) -> bytes:
 @click.option("--ledger", type=click.Path(path_type=Path), help="Charge the loss to this ledger.")
 @click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
 @expect_head
-@click.option("--query", help="The query, where TABLE is a database.")
+@click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--force", is_flag=True, help="Replace the folder if there is one.")
 @click.option("--nodes", is_flag=True, help="Also write every level, to nodes.parquet.")
 @click.option("--part", type=click.IntRange(min=1), metavar="LEAVES", help="Write in parts of about so many leaves.")
@@ -102,7 +102,7 @@ def render(summary: dict[str, Any]) -> str:
     else:
         lines += [summary["guarantee"], summary["protects"], *summary.get("graph", [])]
         if summary["ledger"] is None:
-            lines.append("No ledger records what this spent (--ledger FILE would): add it up by hand.")
+            lines.append("No ledger recorded this loss (use --ledger FILE): add it up by hand.")
         else:
             first = ", its first release" if summary["ledger"]["new"] else ""
             lines.append(f"Charged to the data set {summary['ledger']['dataset']!r}{first}.")

@@ -101,7 +101,7 @@ FIELDS = (
     _graph("choosing", NUMBER, "With several candidates for `largest`: the share of the loss that choosing takes, all "
            "together; 0.2 when left out", families=(DEGREES,), since="0.4"),
     _graph("degree", choice(get_args(Degree)), 'Which edges of a person are counted: `"out"`, `"in"` or `"total"`. '
-           'Left out, those that go out where edges have a direction, and all of them without, and under `"node"`',
+           'Left out, those that go out if edges have a direction, and all of them without, and under `"node"`',
            "plan.unit.graph.degree", families=(DEGREES,), since="0.4", digest="degrees.degree"),
     _graph("form", choice(get_args(Form)), 'How degrees are measured: `"cumulative"` or `"histogram"`',
            "plan.unit.form", families=(DEGREES,), since="0.3", default="cumulative", digest="degrees.form",
@@ -110,7 +110,7 @@ FIELDS = (
            "Public rules for columns of the node table, see below", place=None),
     _graph("weight", NAME, "The column of the edge table that says how many edges a row stands for; with `repeated = "
            '"keep"`. Each of them is an edge', "of_edges.weight", since="0.4"),
-    *(_graph(f"nodes_{one.name}", one.kind, f"As `{one.name}` under `[data]`, of the people's table where edges are "
+    *(_graph(f"nodes_{one.name}", one.kind, f"As `{one.name}` under `[data]`, of the people's table if edges are "
              "counted; `[data]` itself is about the table that is counted", f"people.{one.name}", since="0.4",
              place=one.place) for one in READING),
 

@@ -296,13 +296,13 @@ FIELDS = (
                asked=lambda own: own["widths"] is not None and own["same_as"] is None and own["values"] is None),
     _attribute("child", NAME, "Instead of `levels`, of a list of parents: the column of the codes"),
     _attribute("parent", NAME, "The column of their parents"),
-    _attribute("ragged", choice(get_args(Ragged)), '`"repeat"` carries the last code down where a branch ends early',
+    _attribute("ragged", choice(get_args(Ragged)), '`"repeat"` carries the last code down if a branch ends early',
                default="error"),
     _attribute("names", either(dict, table(NAME), NAME), 'By level, the column of the hierarchy file with the names of '
                'its codes: `{ region = "region_name", town = "town_name" }`; one column alone is that of the finest '
                "level or, of a list of parents, of all codes. Folders carry them, queries find them, exports show them",
                since="0.4"),
-    _attribute("name", NAME, "The column with the names of the leaves, kept where they have coordinates"),
+    _attribute("name", NAME, "The column with the names of the leaves, kept if they have coordinates"),
     _attribute("latitude", NAME, "The column with their latitudes"),
     _attribute("longitude", NAME, "The column with their longitudes"),
     _attribute("delimiter", DELIMITER, "Of the hierarchy file, as under `[data]`", since="0.2"),
@@ -357,12 +357,12 @@ FIELDS = (
           default=(), since="0.3"),
     _unit("per_node", table(WHOLE), "By level, a declared cap on the records of one unit in one node", default={},
           always=True),
-    _unit("distinct", FLAG, "`true` where the records of one unit in one leaf count as one, as trips that are all "
-          "different: enforced by `id`, and the finest level has less noise where `contributions` is above 1",
+    _unit("distinct", FLAG, "`true` if the records of one unit in one leaf count as one, as trips that are all "
+          "different: enforced by `id`, and the finest level has less noise if `contributions` is above 1",
           default=False, since="0.4"),
     _unit("population", WHOLE, "How many of them there are at least, if that is public: a `delta` of one in so many or "
           "more is then asked about", families=FAMILIES, since="0.3"),
-    _unit("may_be_missing", FLAG, "`true` where something on the way may drop records: under `replace` with one record "
+    _unit("may_be_missing", FLAG, "`true` if something on the way may drop records: under `replace` with one record "
           "each, the total is then measured. `keep`, `drop`, a query, a `source` that is a database or a workbook, and "
           "a graph's edges set it by themselves; a database or workbook that is named on the command line alone asks "
           "for it", default=False, since="0.3"),
@@ -386,8 +386,8 @@ FIELDS = (
           'unit has one record: about 5 % less noise at epsilon 1. `"zcdp"`, the default otherwise: through rho',
           since="0.2", settled="plan.accounting",
           unsaid="zcdp", take=_accounting),
-    _loss("noise", choice(LAWS), "The law of noise; `\"discrete Laplace\"` where the loss is pure and `\"discrete "
-          "Gaussian\"` where it is not, when left out", since="0.4"),
+    _loss("noise", choice(LAWS), "The law of noise; `\"discrete Laplace\"` if the loss is pure and `\"discrete "
+          "Gaussian\"` otherwise, if left out", since="0.4"),
     _loss("large_delta", FLAG, "`true`: you mean a `delta` of one in the number of units, or more. Without it, such a "
           "plan or release is refused if that number is public. It holds for `treetop ask` too, which is not "
           "refused because of an exact total, which it does not publish", default=False, since="0.3"),
@@ -417,7 +417,7 @@ FIELDS = (
              "cost in privacy", default=False, at="file.keep_measurements", place=None, families=FAMILIES),
 
     _data("source", FILE, "The private table, if it is not named on the command line", place=None),
-    _data("query", NAME, "The query, where it is a database", place=None),
+    _data("query", NAME, "The query, if it is a database", place=None),
     _data("count", NAME, "The column that says how many records a row stands for", at="said.count",
           question="Does a row stand for several records, as many as a column says? Then name it: one row counts so "
           "often. If a row is one record, leave this out: a column that says something else about a record is no "
@@ -443,7 +443,7 @@ FIELDS = (
           since="0.2", at="said.keep"),
     _data("drop", KEEP, 'The opposite: values that leave a row out, `{ status = ["test", "void"] }`. A row without a '
           "value stays", since="0.4", at="said.drop"),
-    _data("sheet", NAME, "The sheet of a workbook of Excel, where it has several. The total of a sheet is always "
+    _data("sheet", NAME, "The sheet of an Excel workbook, if it has several. The total of a sheet is always "
           "measured, since empty rows at its end are not there", since="0.4", place=None),
     _data("trim", either(list, TEXTS, FLAG), "Columns of text whose blanks at both ends do not count, or `true` for "
           "all. This and the next four are rules that the card states; a column goes through them in this order",
@@ -456,10 +456,10 @@ FIELDS = (
           'such as those of merged districts, `{ home = "merged.csv" }`', since="0.4"),
     _data("pad", table(WHOLE), "By column, how long codes are: shorter ones get zeros in front, `{ home = 5 }`",
           since="0.4"),
-    _data("header", FLAG, "Of a CSV file: `false` where it has no line of names. When left out, the first line holds "
+    _data("header", FLAG, "Of a CSV file: `false` if it has no line of names. When left out, the first line holds "
           "the names, and a column whose name is a code of its hierarchy, a number, a date or a mark like `NA` is "
           "refused; `true` vouches for it. `inspect` also compares the first line with the rows below it, and vouches "
-          "for it in its draft where it has a public hierarchy to compare with", since="0.3"),
+          "for it in its draft if it has a public hierarchy to compare with", since="0.3"),
     _data("comment", NAME, 'Of a CSV file: the character with which lines above the table begin that are none of its '
           'rows, `"#"`. A record may then vanish, so the total is then measured', since="0.4"),
     _data("names", TEXTS, 'With `header = false`: all columns in order, `["origin", "destination"]`', since="0.3"),
