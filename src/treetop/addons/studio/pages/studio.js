@@ -43,6 +43,13 @@ for (const form of document.querySelectorAll("form[data-how]")) { // only the co
   choose();
 }
 
+const template = document.getElementById("template");
+if (template) {
+  const choose = () => { for (const part of document.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== template.value; };
+  template.addEventListener("change", choose);
+  choose();
+}
+
 const knobs = document.querySelector("form[data-accuracy]");
 if (knobs) {
   const set = (name, value) => { if (value !== undefined && value !== "") knobs.elements[name].value = value; };

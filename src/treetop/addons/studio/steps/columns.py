@@ -77,7 +77,8 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
         values["attributes"].append(
             _card(name, one, typed)
             | _rules(plan, one.get("column", name), typed)
-            | {"open": name == opened, "waits": waits, "others": [other for other in attributes if other != name],
+            | {"lost": bool(values["names"]) and one.get("column", name) not in values["names"], "waits": waits,
+               "open": name == opened, "others": [other for other in attributes if other != name],
                "tree": None if waits or name not in trees else _drawn(trees[name]),
                "matched": {"rows": found, "hints": hints}}
         )  # fmt: skip
@@ -263,9 +264,12 @@ def _saved(workspace: Workspace, plan: PlanText, form: Form) -> tuple[str, str]:
     before: Mapping[str, Any] = plan.get("attributes", default={})
     if old not in before:
         raise PlanFileError(f"{old!r} is not published any more: look at the page again")
+    column = form.get("column") or before[old].get("column", old)
+    if column not in _names(workspace, plan):
+        raise PlanFileError(f"“Column of the table” is {column!r}, which the table has not: choose one that it has")
     if name != old:
         plan = with_renamed(plan, old, name)
-    own, column = dict(before[old]), form.get("column") or before[old].get("column", old)
+    own = dict(before[old])
     after = own if form.get("how") in ("", "other") else _listed(workspace, plan, own, column, form)
     after = {**after, "column": column}
     if "blank" in form:

@@ -9,12 +9,13 @@ from typing import Any
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.state import PlanText, spine_changes, with_renamed, write
+from treetop.addons.studio.templates import plan_from, templates
 from treetop.addons.studio.workspace import Workspace, refuse_database
 from treetop.errors import DataError, PlanFileError, TreetopError
 from treetop.inspection import Inspection
 from treetop.io.source import Source
 from treetop.plan.file import draft_plan
-from treetop.plan.file.edit import Changes
+from treetop.plan.file.edit import Changes, without_section
 
 DATA = ("data",)
 READING = ("sheet", "delimiter", "encoding")
@@ -29,12 +30,15 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     chosen = entered if entered.get("do") == "choose" else Form()
     values: dict[str, Any] = {
         "files": workspace.folder.files(TABLES),
+        "templates": templates(),
         "choosing": {
             "open": bool(chosen),
             "table": chosen.get("table"),
             "header": chosen.get("header", "auto"),
             "names": chosen.get("names"),
             **{name: chosen.get(name) for name in READING},
+            "template": chosen.get("template"),
+            "people": chosen.get("people"),
             "plan": chosen.get("plan") or free(workspace.folder, "plan", ".toml"),
         },
         "inspection": None,
@@ -81,8 +85,20 @@ def _choose(workspace: Workspace, form: Form) -> Done:
     how = {name: form.get(name) or None for name in READING}
     source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
     inspection = workspace.inspect(source)
+    text = draft_plan(inspection, target.parent)
+    if form.get("template") in templates():
+        data = PlanText(target, text, workspace.folder).get("data", default={})
+        text = plan_from(form.get("template"), inspection.columns, {(DATA, key): item for key, item in data.items()})
+    draft = PlanText(target, text, workspace.folder)
+    if draft.kind is not None:  # of the templates, a network
+        people = form.get("people") and workspace.folder.name_of(workspace.folder.file(form.get("people")))
+        if not people:
+            raise DataError("“The people of a network”: choose their file; the table lists who knows whom")
+        edges = {"edges_header": header, "edges_delimiter": how["delimiter"], "edges_names": _names(form) or None}
+        fields = {"nodes": people, "edges": draft.get("data", "source"), **edges}
+        text = without_section(draft.changed({(("graph",), field): item for field, item in fields.items()}), DATA)
+        draft = draft.with_text(text)
     workspace.plan_name = name
-    draft = PlanText(target, draft_plan(inspection, target.parent), workspace.folder)
     write(target, draft.changed(spine_changes(draft.values, anew=bool(draft.waiting))))
     return Done("table", f"{inspection.rows:,} rows were read. A draft of the plan is in {name}.")
 
