@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from treetop.addons.studio.folder import TABLES, free
@@ -85,7 +86,7 @@ def _choose(workspace: Workspace, form: Form) -> Done:
     how = {name: form.get(name) or None for name in READING}
     source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
     inspection = workspace.inspect(source)
-    text = draft_plan(inspection, target.parent)
+    text = draft_plan(replace(inspection, layout=None), target.parent)  # pages prepare tables of records
     if form.get("template") in templates():
         data = PlanText(target, text, workspace.folder).get("data", default={})
         text = plan_from(form.get("template"), inspection.columns, {(DATA, key): item for key, item in data.items()})
@@ -95,7 +96,7 @@ def _choose(workspace: Workspace, form: Form) -> Done:
         if not people:
             raise DataError("“The people of a network”: choose their file; the table lists who knows whom")
         edges = {"edges_header": header, "edges_delimiter": how["delimiter"], "edges_names": _names(form) or None}
-        fields = {"nodes": people, "edges": draft.get("data", "source"), **edges}
+        fields = {"nodes": people, "edges": workspace.folder.name_of(path), **edges}
         text = without_section(draft.changed({(("graph",), field): item for field, item in fields.items()}), DATA)
         draft = draft.with_text(text)
     workspace.plan_name = name
