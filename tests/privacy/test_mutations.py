@@ -17,20 +17,22 @@ from .doors import door_audits
 from .faults import FAULT, FAULTS, Fault
 from .faults_beside import FAULTS_BESIDE
 from .faults_doors import FAULTS_AT_DOORS
+from .faults_joint import FAULTS_OF_JOINT_FITS
 from .faults_known import FAULTS_OF_FACTS
 from .faults_ledgers import FAULTS_OF_LEDGERS
 from .faults_machine import FAULTS_OF_FILES
 from .faults_repeats import FAULTS_OF_REPEATS
+from .joint import joint_audits
 from .known import audits_under_facts
 from .ledgers import ledger_audits
 from .machine import machine_audits
 from .repeats import repeat_audits
 
 OF_THE_TREE, BESIDE, DOORS, LEDGERS = quick_audits(), beside_audits(), door_audits(), ledger_audits()
-UNDER_FACTS, REPEATS, FILES = audits_under_facts(), repeat_audits(), machine_audits()
-AUDITS = OF_THE_TREE | BESIDE | DOORS | LEDGERS | UNDER_FACTS | REPEATS | FILES
+UNDER_FACTS, REPEATS, FILES, JOINT = audits_under_facts(), repeat_audits(), machine_audits(), joint_audits()
+AUDITS = OF_THE_TREE | BESIDE | DOORS | LEDGERS | UNDER_FACTS | REPEATS | FILES | JOINT
 ALL_FAULTS = [*FAULTS, *FAULTS_BESIDE, *FAULTS_AT_DOORS, *FAULTS_OF_LEDGERS, *FAULTS_OF_FACTS]
-ALL_FAULTS += [*FAULTS_OF_REPEATS, *FAULTS_OF_FILES]
+ALL_FAULTS += [*FAULTS_OF_REPEATS, *FAULTS_OF_FILES, *FAULTS_OF_JOINT_FITS]
 
 
 @pytest.mark.parametrize("name", AUDITS)
@@ -39,7 +41,7 @@ def test_an_audit_finds_nothing_in_the_real_code(name: str) -> None:
 
 
 def test_no_two_audits_or_faults_have_one_name() -> None:
-    assert len(AUDITS) == sum(map(len, (OF_THE_TREE, BESIDE, DOORS, LEDGERS, UNDER_FACTS, REPEATS, FILES)))
+    assert len(AUDITS) == sum(map(len, (OF_THE_TREE, BESIDE, DOORS, LEDGERS, UNDER_FACTS, REPEATS, FILES, JOINT)))
     assert len({str(fault) for fault in ALL_FAULTS}) == len(ALL_FAULTS)
 
 
