@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
@@ -144,6 +145,9 @@ def test_bands_of_negative_numbers_and_of_fractions_have_clear_names() -> None:
         ("mm/dd/yyyy", "03/07/2020", "2020-03-07"),
         ("dd.mm.yyyy", "7.3.2020", "2020-03-07"),
         ("yyyymmdd", "20200307", "2020-03-07"),
+        ("mm/dd/yy", "3/7/20 0:00", "2020-03-07"),
+        ("mm/dd/yy", "2020-03-07", "2020-03-07"),
+        ("mm/dd/yy", "3/7/21", None),
         ("mm/dd/yyyy", "13/07/2020", None),
         ("dd/mm/yyyy", "31/02/2020", None),
         ("dd/mm/yyyy", "07-03-2020", None),
@@ -195,6 +199,7 @@ def test_weeks_are_cut_where_months_end_and_whole_by_themselves() -> None:
         ("dates = { first = '2020', last = '2019' }", "give the first day before the last"),
         ("dates = { first = '2020-13', last = '2021' }", "first is '2020-13'"),
         ("dates = { first = '2020', last = '2021', format = 'dd/mm' }", "write the year as yyyy"),
+        ("dates = { first = '1900', last = '2021', format = 'dd/mm/yy' }", "two digits do not tell the year"),
         ("dates = { first = '2020', last = '2021' }\nlevels = ['mont']", "no level 'mont' .did you mean 'month'"),
         ("dates = { first = '2020', last = '2021' }\nlevels = ['month', 'year']", "go from coarse to fine"),
         (
@@ -294,3 +299,30 @@ def test_a_leaf_that_there_is_not_is_refused_with_its_attribute(folder: Path) ->
     (folder / "plan.toml").write_text(PLAN + 'unknown = { brandy = "drop" }\n')
     with pytest.raises(PlanFileError, match="'brandy' is not an attribute .did you mean 'brand'"):
         tt.read_plan(folder / "plan.toml")
+
+
+def test_a_code_that_is_unknown_is_shown_beside_those_that_are_known() -> None:
+    unit, loss = tt.Unit("person", neighbours="replace"), tt.Loss(rho=1)
+    brands = tt.Hierarchy.flat(["AZ", "Pfizer", "Sinovac"])
+    plan = tt.Plan(tt.Spine(["brand"], {"brand": brands}), unit, loss)
+    for given, message in [
+        (["AZ", "Moderna"], "row 2: 'Moderna' is not a code in the hierarchy of 'brand'. It has AZ, Pfizer, Sinovac"),
+        (["Pfiser"], "did you mean 'Pfizer'"),
+        (["x", "y"], "nor is 1 more code after it"),
+        (["x", "y", "z"], "nor are 2 more codes after it"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            tt.read_true_counts(plan, pa.table({"brand": given}))
+
+
+def test_coordinates_of_a_hierarchy_file_may_have_decimal_commas(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text("town;lat;lon;;\nAlmería;36,847087;-2,463554;;\nCádiz;36,54;-6,286;;\n")
+    (tmp_path / "people.csv").write_text("town\n" + "Almería\nCádiz\n" * 50)
+    (tmp_path / "plan.toml").write_text(
+        '[attributes.town]\nhierarchy = "places.csv"\ndelimiter = ";"\nlevels = ["town"]\nlatitude = "lat"\n'
+        'longitude = "lon"\n[unit]\nentity = "person"\ncontributions = 1\nneighbours = "replace"\n[loss]\nrho = 1\n'
+        '[data]\nsource = "people.csv"\n'
+    )
+    tt.publish(tmp_path / "plan.toml", options=tt.RunOptions(testing_key=bytes(32)), out=tmp_path / "out")
+    (places,) = (tmp_path / "out" / "places").iterdir()
+    assert pq.read_table(places)["latitude"].to_pylist() == [36.847087, 36.54]

@@ -159,9 +159,9 @@ UNITS = ("year", "quarter", "month", "week", "day")
 MONTHLY = ("year", "month")
 """Those that they have if none are named."""
 FORMATS = ("yyyy-mm-dd", "dd/mm/yyyy", "mm/dd/yyyy", "dd.mm.yyyy", "dd-mm-yyyy", "yyyymmdd", "yyyy-mm", "mm/yyyy")
-"""Usual formats; any other order and signs of yyyy, mm and dd will do."""
+"""Usual formats; any other order and signs of yyyy or yy, mm and dd will do."""
 _ISO = "yyyy-mm-dd"
-_PART = {"yyyy": r"(?P<y>[0-9]{4})", "mm": r"(?P<m>[0-9]{1,2})", "dd": r"(?P<d>[0-9]{1,2})"}
+_PART = {"yyyy": r"(?P<y>[0-9]{4})", "yy": r"(?P<y>[0-9]{2})", "mm": r"(?P<m>[0-9]{1,2})", "dd": r"(?P<d>[0-9]{1,2})"}
 _MOST_DAYS = 366_000
 
 
@@ -204,16 +204,26 @@ class Dates:
 
     @cached_property
     def _pattern(self) -> str:
-        parts = re.split("(yyyy|mm|dd)", self.format)
+        parts = re.split("(yyyy|yy|mm|dd)", self.format)
         fields = [part for part in parts if part in _PART]
-        if "yyyy" not in fields or len(set(fields)) < len(fields) or ("dd" in fields and "mm" not in fields):
+        years = [part for part in fields if part.startswith("y")]
+        if len(years) != 1 or len(set(fields)) < len(fields) or ("dd" in fields and "mm" not in fields):
             raise HierarchyError(
                 f"format is {self.format!r}: write the year as yyyy, the month as mm and the day as dd, as in "
                 f"{', '.join(map(repr, FORMATS[:4]))}"
             )
+        if years == ["yy"] and (self.last - self.first).days >= 36_524:  # type: ignore[operator]
+            raise HierarchyError(
+                f"format is {self.format!r}, and the days are 100 years apart or more: two digits do not tell the year"
+            )
         close = not any(part for part in parts[1:-1] if part not in _PART)
         written = "".join(_PART.get(part, re.escape(part)) for part in parts)
         return rf"^\s*{written.replace('{1,2}', '{2}') if close else written}(?:[T ,].*)?\s*$"
+
+    @property
+    def _skipped(self) -> int:
+        """How many digits of the year dates are written without."""
+        return 0 if "yyyy" in self.format else 2
 
     @cached_property
     def columns(self) -> list[list[str]]:
@@ -240,19 +250,19 @@ class Dates:
         digits = 10 if "dd" in self.format else 7 if "mm" in self.format else 4
         number = len(self.columns[-1])
         days = ((self.first + timedelta(day)).isoformat() for day in range(number))  # type: ignore[operator]
-        known = {day[:digits]: code for day, code in zip(days, self.columns[-1], strict=True)}
+        known = {day[self._skipped : digits]: code for day, code in zip(days, self.columns[-1], strict=True)}
         return pa.array(list(known), pa.string()), pa.array(list(known.values()), pa.string())
 
     def codes(self, text: pa.StringArray) -> pa.StringArray:
         """Return the code of each date; null for others."""
         known, codes = self._known
-        digits = len(known[0].as_py())
+        first, digits = self._skipped, len(known[0].as_py())
         own = pc.extract_regex(text, self._pattern)
         names = [name for name in ("y", "m", "d") if f"(?P<{name}>" in self._pattern]
         found = [pc.utf8_lpad(pc.struct_field(own, name), 2, padding="0") for name in names]
         written = pc.binary_join_element_wise(*found, "-")
         iso = pc.struct_field(pc.extract_regex(text, r"^\s*(?P<iso>[0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?$"), "iso")
-        return codes.take(pc.index_in(pc.coalesce(written, pc.utf8_slice_codeunits(iso, 0, digits)), known))
+        return codes.take(pc.index_in(pc.coalesce(written, pc.utf8_slice_codeunits(iso, first, first + digits)), known))
 
     def words(self, name: str) -> str:
         """Say what is done to the attribute `name`, for the card."""

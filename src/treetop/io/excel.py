@@ -162,8 +162,8 @@ def read_parquet(part: ReadRequest) -> Shared:
     with pq.ParquetFile(part.path) as file:
         schema = file.schema_arrow
         refuse_unreadable(schema)
-        require(part.columns, schema.names, part.where)
         names = part.wanted(schema.names)
+        require(names, schema.names, part.where)
         coded = _coded(file, names) if part.dictionaries else []
         everything = max(file.metadata.num_rows, 1)
     with pq.ParquetFile(part.path, read_dictionary=coded, pre_buffer=False, buffer_size=1 << 20) as file:

@@ -196,7 +196,8 @@ def _as_read(lookup: Lookup) -> Iterator[Path]:
         return
     with TemporaryDirectory() as folder:
         copy = Path(folder, f"{lookup.file.stem}.parquet")
-        pq.write_table(read(as_public(lookup.source)), copy)
+        columns = [lookup.code, lookup.name, lookup.latitude, lookup.longitude]
+        pq.write_table(read(as_public(lookup.source), list(dict.fromkeys(filter(None, columns)))), copy)
         yield copy
 
 
