@@ -154,6 +154,9 @@ def test_from_flights_to_a_site_by_clicks(desk: Visitor, hand: Hand) -> None:
     hand.press("Save")
     look(tab, "3-protected")
     hand.press("Next")
+    assert "Say above about how many records there are" in hand.text()
+    hand.type("#total", "100000")
+    hand.until("document.querySelector('#verdict-title') !== null")
     hand.type("#slider", "30")
     hand.until("document.querySelector('#epsilon').value == '0.28'")
     assert "were never there" in hand.text()  # what the noise makes of a made-up twin at so small an epsilon
@@ -190,7 +193,8 @@ def test_from_flights_to_a_site_by_clicks(desk: Visitor, hand: Hand) -> None:
     tab.ask("fetch('/').then(() => 0, () => 1)")
     assert tab.complaints and all("connect" in one or "Fetch" in one for one in tab.complaints)
     tab.complaints.clear()
-    assert tt.read_plan(desk.folder / "plan.toml").plan.unit.entity == "flight"
+    file = tt.read_plan(desk.folder / "plan.toml")
+    assert file.plan.unit.entity == "flight" and file.records == 100_000
 
 
 def test_from_a_raw_table_that_is_dropped_to_a_site(desk: Visitor, hand: Hand) -> None:

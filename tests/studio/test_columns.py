@@ -123,6 +123,32 @@ def test_a_column_with_an_awkward_name_is_published(tmp_path: Path) -> None:
         assert {own["column"] for own in plan_of(tmp_path)["attributes"].values()} == {"Cód. CCAA", "count", "level"}
 
 
+def test_levels_are_renamed_and_names_may_have_dots(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text("Cód. CCAA,Cód. Prov\nN,n1\nN,n2\nS,s1\n")
+    (tmp_path / "beds.csv").write_text("Cód. Prov,ward\n" + "n1,a\ns1,b\nn2,a\n" * 40)
+    with visiting(tmp_path) as visitor:
+        visitor.send("table", do="choose", table="beds.csv")
+        if "Cód. Prov" not in plan_of(tmp_path)["attributes"]:
+            visitor.send("columns", do="add", add="Cód. Prov")
+        if "ward" not in plan_of(tmp_path)["attributes"]:
+            visitor.send("columns", do="add", add="ward")
+        save(visitor, "Cód. Prov", "hierarchy", file="places.csv")
+        assert plan_of(tmp_path)["attributes"]["Cód. Prov"]["levels"] == ["Cód. CCAA", "Cód. Prov"]
+        save(visitor, "ward", "values", values="a\nb", unknown="drop")
+        answer(visitor)
+        spine = tt.read_plan(tmp_path / "plan.toml").plan.spine
+        assert spine.leaves == 3 * 2 and "Cód. Prov.Cód. CCAA" in spine.splits
+        levels = "region = Cód. CCAA, Cód. Prov"
+        save(visitor, "Cód. Prov", "hierarchy", file="places.csv", levels=levels, name="place")
+        assert plan_of(tmp_path)["attributes"]["place"]["levels"] == {"region": "Cód. CCAA", "Cód. Prov": "Cód. Prov"}
+        assert visitor.see("columns").field("levels") == levels
+        assert plan_of(tmp_path)["attributes"]["ward"]["unknown"] == "drop"
+        assert tt.read_plan(tmp_path / "plan.toml").plan.spine.leaves == 3 * 2
+        save(visitor, "ward", "values", values="a\nb", unknown="b")
+        unknown: Any = tt.read_plan(tmp_path / "plan.toml").plan.unknown
+        assert unknown["ward"] == "b"
+
+
 def test_any_column_can_be_the_count(deaths: Path) -> None:
     with visiting(deaths) as visitor:
         visitor.send("table", do="choose", table="deaths.csv")

@@ -59,8 +59,8 @@ def test_saving_every_page_as_it_is_leaves_a_plan_of_any_kind_as_it_is(kind: str
     folder = shutil.copytree(EXAMPLES / example, tmp_path / example)
     sent, before, after = saved(folder, plan)
     assert before == after
-    # Of graphs the accuracy alone is set here; beside these facts there is no made-up twin, and no form for it.
-    assert sent == {"records": 7, "edges": 1, "nodes": 1}.get(kind, 0)
+    # Of graphs the accuracy alone is set here.
+    assert sent == {"records": 8, "edges": 1, "nodes": 1}.get(kind, 0)
     tt.read_plan(folder / plan)
 
 

@@ -136,6 +136,16 @@ def test_epsilon_and_the_error_that_is_accepted_move_each_other(own: Visitor) ->
     assert {row.name: row.margin for row in plan.accuracy().levels}["origin.town"] <= 30
 
 
+def test_the_twin_has_the_declared_size_and_the_verdict_is_told(own: Visitor) -> None:
+    page = own.see("accuracy")
+    assert "Say above about how many records there are" in page.plain and "Will it be readable?" not in page.plain
+    page = own.send("accuracy", by="epsilon", epsilon="1", delta="1e-8", resolve="full", total="700")
+    assert "700 invented records" in page.plain and "Will it be readable?" in page.plain
+    assert tt.read_plan(own.folder / "plan.toml").records == 700 and own.see("accuracy").field("total") == "700"
+    page = own.send("accuracy", by="epsilon", epsilon="1", delta="1e-8", resolve="full", total="some")
+    assert page.status == 422 and "About how many records there are" in page.plain
+
+
 def test_a_plan_is_compared_with_an_earlier_one(own: Visitor) -> None:
     text = (own.folder / "plan.toml").read_text()
     (own.folder / "old.toml").write_text(text.replace("epsilon = 1.0", "epsilon = 0.5  # less"))

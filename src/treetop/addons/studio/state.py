@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -275,11 +275,13 @@ _FLAT = "value"
 """The level of a plain list of values."""
 
 
-def spine_changes(values: Mapping[str, Any], anew: bool = False) -> Changes:
+def spine_changes(values: Mapping[str, Any], anew: bool = False, fresh: str | None = None) -> Changes:
     """Return the fields that must change so that the spine fits the attributes.
 
-    Args: values: The plan file's values, with the attributes as they are to be. anew: Whether to ignore the stated
-    order.
+    Args:
+        values: The plan file's values, with the attributes as they are to be.
+        anew: Whether to ignore the stated order.
+        fresh: An attribute with other levels than before: all of them are split.
     """
     attributes, spine = values.get("attributes", {}), values.get("spine", {})
     if len(attributes) < 2:
@@ -293,7 +295,7 @@ def spine_changes(values: Mapping[str, Any], anew: bool = False) -> Changes:
         first, second = sorted((names.index("origin"), names.index("destination")))
         names[first], names[second] = "destination", "origin"
     levels = {name: level_names(name, attributes) for name in names}
-    wanted = _kept(order, levels) if isinstance(order, list) else default_order(levels)
+    wanted = _kept(order, levels, fresh) if isinstance(order, list) else default_order(levels)
     if wanted != order:
         changes[SPINE, "order"] = wanted
     if isinstance(margins := spine.get("margins"), list):
@@ -325,17 +327,17 @@ def _splits(name: str, levels: Sequence[str] | None) -> list[str]:
     return [name] if levels is None or list(levels) == [_FLAT] else [f"{name}.{level}" for level in levels]
 
 
-def _kept(order: list[str], levels: Mapping[str, Sequence[str] | None]) -> list[str]:
+def _kept(order: list[str], levels: Mapping[str, Sequence[str] | None], fresh: str | None) -> list[str]:
     """Return an order: steps of attributes with changed levels are replaced, those of others kept."""
-    stale = [name for name in levels if not _fits(name, order, levels[name])]
+    stale = [name for name in levels if name == fresh or not _fits(name, order, levels)]
     kept: list[str] = []
     for step in order:
-        chains = [chain for chain in _chains(step) if chain.partition(".")[0].strip() in levels]
-        left = [chain for chain in chains if chain.partition(".")[0].strip() not in stale]
+        chains = [chain for chain in _chains(step) if _apart(chain, levels)[0] in levels]
+        left = [chain for chain in chains if _apart(chain, levels)[0] not in stale]
         if left:
             kept.append(TIMES.join(left) if len(left) < len(_chains(step)) else step)
         for name in stale:
-            if any(chain.partition(".")[0].strip() == name for chain in chains):
+            if any(_apart(chain, levels)[0] == name for chain in chains):
                 placed = sum(split in kept for split in _splits(name, levels[name]))
                 kept += _splits(name, levels[name])[placed : placed + 1]
     for name in stale:
@@ -343,21 +345,29 @@ def _kept(order: list[str], levels: Mapping[str, Sequence[str] | None]) -> list[
     return kept
 
 
-def _fits(name: str, order: list[str], levels: Sequence[str] | None) -> bool:
+def _fits(name: str, order: list[str], levels: Mapping[str, Sequence[str] | None]) -> bool:
     """Whether the levels of an attribute that an order has are some of its own, from coarse to fine."""
-    tokens = [token for step in order for token in _tokens(step)]
-    stated = [token.partition(".")[2] for token in tokens if token.partition(".")[0] == name]
-    if levels is None:
+    tokens = [_apart(token, levels) for step in order for token in _tokens(step)]
+    stated, own = [level for attribute, level in tokens if attribute == name], levels[name]
+    if own is None:
         return bool(stated)
     if stated == [""]:
-        return len(levels) == 1
-    rest = iter(levels)
+        return len(own) == 1 or name in own
+    rest = iter(own)
     return bool(stated) and all(level in rest for level in stated)
+
+
+def _apart(token: str, attributes: Collection[str]) -> tuple[str, str]:
+    """Return the attribute and the level of a name; both may have dots."""
+    token = token.strip()
+    begins = [name for name in attributes if token == name or token.startswith(f"{name}.")]
+    attribute = max(begins, key=len, default=token.partition(".")[0])
+    return attribute, token[len(attribute) + 1 :]
 
 
 def _is_level(token: str, levels: Mapping[str, Sequence[str] | None]) -> bool:
     """Whether a margin names an attribute, or one of its levels, that there is."""
-    name, _, level = token.partition(".")
+    name, level = _apart(token, levels)
     if name not in levels:
         return False
     known = levels[name]

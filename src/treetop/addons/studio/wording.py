@@ -66,7 +66,7 @@ _LABELS: Mapping[str, str] = {
     "period": "The time that it is about",
 }
 """By field of a plan file or argument of the library, the label of its control."""
-_OF_COLUMNS = ("count", "unknown", "pad", "trim", "thousands")
+_OF_COLUMNS = ("count", "unknown", "pad", "trim", "thousands", "bands")
 """Fields of a plan's data that the step of the columns changes."""
 _PLACE = re.compile(r"(?:[^\s:\[]+\.toml: )?\[([a-z]+)(?:\.((?:\"[^\"]*\"|[^\]\"\n])+))?\](?: ([a-z_]+)\b)?")
 _FIELD = re.compile(
@@ -138,6 +138,8 @@ def _said(written: str) -> str:
         item: Any = tomllib.loads(f"x = {written}")["x"]
     except tomllib.TOMLDecodeError:
         return written
+    if isinstance(item, Mapping) and "fdr" in item:
+        return "only what stands out from the noise"
     if isinstance(item, Mapping):
         return ", ".join(f"{_said_one(own)} for {name}" for name, own in item.items())
     return _said_one(item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -14,7 +15,7 @@ from treetop._util.numbers import plain
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.state import PlanText
 from treetop.addons.studio.workspace import Workspace
-from treetop.advice import at_epsilon, epsilon_for, filled_in, loss_for
+from treetop.advice import at_epsilon, epsilon_for, filled_in, known_outlook, loss_for
 from treetop.advice.trials import MOST, MadeUpRelease, MadeUpRow, release_made_up
 from treetop.card import in_words
 from treetop.card.meaning import meaning
@@ -31,7 +32,6 @@ LOSS = ("loss",)
 STEPS = 60
 """Steps of the slider from the least to the largest epsilon, each by the same factor."""
 LEAST, LARGEST = 0.01, 10.0
-TOTAL = 100_000
 ROWS = 10
 
 
@@ -63,6 +63,8 @@ def act(workspace: Workspace, form: Form) -> Done:
         (LOSS, "delta"): chosen.loss.delta,
         (("release",), "resolve"): {"fdr": Decimal("0.05")} if form.get("resolve") == "fdr" else None,
     }
+    if form.get("total") and plan.kind is None:
+        changes[("data",), "records"] = form.whole("total", "About how many records there are")
     stated = plan.get("release", "resolve", default="full")
     if form.get("resolve") == "keep" or (form.get("resolve") != "fdr" and stated == "full"):
         changes.pop((("release",), "resolve"))
@@ -87,9 +89,17 @@ def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
     if level not in [row.name for row in measured]:
         level = measured[-1].name if measured else ""
     margin = next((row.margin for row in measured if row.name == level), 0)
-    total = entered.whole("total", "The number of made-up records") if entered.get("total") else TOTAL
-    epsilon = float(chosen.loss.epsilon or 0)
+    total = entered.whole("total", "About how many records there are") if entered.get("total") else file.records
+    total = chosen.population if total is None else total
+    file = replace(file, plan=chosen)
+    verdict = None if total is None else known_outlook(file, total)
     spine_level = level if level in [one.name for one in accuracy.levels] else (finest[-1].name if finest else None)
+    made, why = None, "Say above about how many records there are: a table of that size is made up, and released."
+    with suppress(TreetopError):
+        if total is not None:
+            why = "Beside these public facts there is no made-up twin."
+            made = twin(workspace, file, spine_level, min(total, MOST))
+    epsilon = float(chosen.loss.epsilon or 0)
     resolve = entered.get("resolve") or ("full" if chosen.resolve == "full" else "keep")
     stated = plan.get("release", "resolve")
     if resolve == "keep" and isinstance(stated, dict) and set(stated) == {"fdr"} and float(stated["fdr"]) == 0.05:
@@ -108,8 +118,10 @@ def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
         "odds": [{"who": row["who"], "epsilon": say_epsilon(row["epsilon"]), "odds": say_odds(row["epsilon"])}
                  for row in in_words(meaning(chosen))],
         "resolve": resolve,
-        "total": min(total, MOST),
-        "twin": twin(workspace, replace(file, plan=chosen), spine_level, total),
+        "total": total or "",
+        "verdict": [] if verdict is None else verdict.notes,
+        "twin": made,
+        "no_twin": why,
         "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
     }  # fmt: skip
 

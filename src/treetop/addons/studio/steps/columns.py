@@ -11,14 +11,14 @@ from typing import Any
 
 from treetop.addons.studio.folder import TABLES
 from treetop.addons.studio.forms import Done, Form
-from treetop.addons.studio.state import PlanText, spine_changes, with_renamed
+from treetop.addons.studio.state import PlanText, level_names, spine_changes, with_renamed
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import problem_with_name
+from treetop.domain.spine import sound_name
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.inspection import Inspection, Match
-from treetop.inspection.suggest import Matched, match_codes
+from treetop.inspection.suggest import Matched, match_codes, sound_levels
 from treetop.plan.file.edit import Changes, moved, without_section
 
 DATA = ("data",)
@@ -28,7 +28,20 @@ _WIDE, _HIGH = 720, 34
 _MOST_DRAWN = 400
 _EDGE = r"-?[0-9]{1,12}(\.[0-9]{1,6})?"
 _WAYS = ("values", "bands", "dates", "hierarchy", "same_as")
-_SHOWN = {*_WAYS, "levels", "column", "blank", "labels", *READING, "names", "name", "latitude", "longitude", "ragged"}
+_SHOWN = {
+    *_WAYS,
+    "levels",
+    "column",
+    "blank",
+    "labels",
+    "unknown",
+    *READING,
+    "names",
+    "name",
+    "latitude",
+    "longitude",
+    "ragged",
+}
 """Fields of an attribute that its card shows, or leaves as they are."""
 
 
@@ -147,7 +160,8 @@ def _card(name: str, own: Mapping[str, Any], typed: Form) -> dict[str, Any]:
         "last": str(dates.get("last", "")),
         "format": dates.get("format", ""),
         "file": own.get("hierarchy", ""),
-        "levels": ", ".join(own.get("levels", ())) if how in ("hierarchy", "other") else "",
+        "levels": _typed_levels(own.get("levels", ())) if how in ("hierarchy", "other") else "",
+        "unknown": own.get("unknown", ""),
         "same_as": own.get("same_as", ""),
         "blank": own.get("blank", ""),
         **{option: str(own.get(option, "")) for option in READING},
@@ -203,9 +217,7 @@ def _add(workspace: Workspace, plan: PlanText, form: Form) -> Done:
     if column not in _names(workspace, plan):
         raise PlanFileError(f"There is no column {column!r} in the table: choose one that is listed")
     attributes = plan.get("attributes", default={})
-    base = re.sub(r"[^\w -]", "_", column).strip() or "column"
-    tries = (column, base, f"{base}_", *(f"{base}{number}" for number in range(2, 99)))
-    name = next(one for one in tries if one not in attributes and problem_with_name(one, attributes) is None)
+    name = sound_name(column, attributes)
     plan.replace(_in_order(plan, {(("attributes", name), "column"): column}), form.get("seen"))
     return Done(f"columns?edit={name}", f"{name} is published. Which values can it have?")
 
@@ -252,10 +264,10 @@ def _without(plan: PlanText, name: str) -> str:
     return _in_order(plan, changes)
 
 
-def _in_order(plan: PlanText, changes: Changes) -> str:
+def _in_order(plan: PlanText, changes: Changes, fresh: str | None = None) -> str:
     """Return the plan's text with some fields changed, and the levels in step with its attributes."""
     plan = plan.with_text(plan.changed(changes))
-    return plan.changed(spine_changes(plan.values))
+    return plan.changed(spine_changes(plan.values, fresh=fresh))
 
 
 def _saved(workspace: Workspace, plan: PlanText, form: Form) -> tuple[str, str]:
@@ -272,8 +284,7 @@ def _saved(workspace: Workspace, plan: PlanText, form: Form) -> tuple[str, str]:
     own = dict(before[old])
     after = own if form.get("how") in ("", "other") else _listed(workspace, plan, own, column, form)
     after = {**after, "column": column}
-    if "blank" in form:
-        after["blank"] = form.get("blank") or None
+    after |= {field: form.get(field) or None for field in ("blank", "unknown") if field in form}
     changes: dict[tuple[tuple[str, ...], str], Any] = {
         (("attributes", name), field): after.get(field) for field in dict.fromkeys([*own, *after])
     }
@@ -289,13 +300,14 @@ def _saved(workspace: Workspace, plan: PlanText, form: Form) -> tuple[str, str]:
     if trim is not True and ("trim" in form) != (column in (trim or ())):
         kept = [one for one in trim or () if one != column] + ([column] if "trim" in form else [])
         changes[DATA, "trim"] = kept or None
-    return _in_order(plan, changes), name
+    others = {**before, old: after}
+    return _in_order(plan, changes, name if level_names(old, before) != level_names(old, others) else None), name
 
 
 def _listed(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], column: str, form: Form) -> dict[str, Any]:
     """Return an attribute with its list of codes as its card says."""
     how = form.get("how")
-    rest = {key: item for key, item in own.items() if key in ("column", "blank")}
+    rest = {key: item for key, item in own.items() if key in ("column", "blank", "unknown")}
     if how == "values":
         lines = [line.strip().partition(" = ") for line in form.get("values").splitlines() if line.strip()]
         listed = [code.strip() for code, _, _ in lines]
@@ -346,20 +358,21 @@ def _of_file(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], colum
     file = workspace.folder.file(form.get("file"))
     name = Path(os.path.relpath(file, plan.path.parent)).as_posix()
     reading = {option: form.get(option) for option in READING if form.get(option)}
-    levels = [one.strip() for one in form.get("levels").split(",") if one.strip()]
-    same = own.get("hierarchy") == name
-    if same and levels in ([], own.get("levels")):
+    typed = form.get("levels")
+    if own.get("hierarchy") == name and typed in ("", _typed_levels(own.get("levels", ()))):
         return {key: item for key, item in own.items() if key not in READING} | reading
     match, listed = _match(workspace, plan, column, form.get("file"), reading)
-    if levels and (match is None or levels != list(match.levels)):
-        return {"hierarchy": name, "levels": levels, **reading}
+    if typed and (match is None or typed != ", ".join(match.levels)):
+        return {"hierarchy": name, "levels": _read_levels(typed), **reading}
     if match is None:
         raise PlanFileError(
             f"No column of {form.get('file')} clearly has the codes of {column}. If one has, write it under “Its "
             f"columns, coarse to fine”: the columns are {', '.join(listed)}. If none has, choose another file"
         )
     labels = dict(match.labels)
-    found: dict[str, Any] = {"hierarchy": name, "levels": list(match.levels), **reading}
+    sound = sound_levels(match.levels)
+    levels = list(sound) if sound == match.levels else dict(zip(sound, match.levels, strict=True))
+    found: dict[str, Any] = {"hierarchy": name, "levels": levels, **reading}
     if match.lookup.encoding is not None:
         found["encoding"] = match.lookup.encoding
     if match.ragged:
@@ -369,6 +382,17 @@ def _of_file(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], colum
         if match.leaf in labels:
             found["name"] = labels.pop(match.leaf)
     return found | ({"names": labels} if labels else {})
+
+
+def _typed_levels(levels: Any) -> str:
+    """Write levels as they are typed: region, town, or region = COD_REG where a column is renamed."""
+    pairs = levels.items() if isinstance(levels, Mapping) else ((level, level) for level in levels)
+    return ", ".join(level if level == column else f"{level} = {column}" for level, column in pairs)
+
+
+def _read_levels(typed: str) -> Any:
+    pairs = [[part.strip() for part in one.split(" = ", 1)] for one in typed.split(",") if one.strip()]
+    return {pair[0]: pair[-1] for pair in pairs} if " = " in typed else [pair[0] for pair in pairs]
 
 
 def _match(
@@ -404,10 +428,13 @@ def _levels(tree: Hierarchy) -> list[dict[str, Any]]:
             for node in range(tree.sizes[depth]):
                 first, last = tree.below(depth, node) if depth < len(tree.levels) - 1 else (node, node + 1)
                 at, wide = _WIDE * first / leaves, _WIDE * (last - first) / leaves
-                code = tree.name(depth, node) or tree.codes[depth][node].as_py()
+                key = tree.codes[depth][node].as_py()
+                code = tree.name(depth, node) or key
                 room = int((wide - 8) / 7)
                 label = code if len(code) <= room else f"{code[: room - 1]}…" if room > 4 else ""
-                boxes.append({"x": round(at, 2), "width": round(max(wide, 0.3), 2), "code": code, "label": label})
+                boxes.append(
+                    {"x": round(at, 2), "width": round(max(wide, 0.3), 2), "code": code, "key": key, "label": label}
+                )
         first_code = tree.codes[depth][0].as_py()
         found.append({"name": level, "nodes": tree.sizes[depth], "y": _HIGH * depth, "boxes": boxes,
                       "such_as": tree.name(depth, 0) or first_code})  # fmt: skip
