@@ -13,11 +13,7 @@ from treetop import Hierarchy
 from treetop.errors import HierarchyError
 
 PLACES = pa.table(
-    {
-        "region": ["S", "N", "N", "N"],
-        "province": ["S1", "N2", "N1", "N1"],
-        "town": ["s1a", "n2a", "n1b", "n1a"],
-    }
+    {"region": ["S", "N", "N", "N"], "province": ["S1", "N2", "N1", "N1"], "town": ["s1a", "n2a", "n1b", "n1a"]}
 )
 LEVELS = ["region", "province", "town"]
 
@@ -90,17 +86,7 @@ def test_other_delimiters_are_recognised(tmp_path: Path, delimiter: str) -> None
 
 
 def test_parents_and_table_give_the_same_tree(places: Hierarchy) -> None:
-    edges = {
-        "n1a": "N1",
-        "n1b": "N1",
-        "n2a": "N2",
-        "s1a": "S1",
-        "N1": "N",
-        "N2": "N",
-        "S1": "S",
-        "N": None,
-        "S": "",
-    }
+    edges = {"n1a": "N1", "n1b": "N1", "n2a": "N2", "s1a": "S1", "N1": "N", "N2": "N", "S1": "S", "N": None, "S": ""}
     table = pa.table({"code": list(edges), "up": list(edges.values())})
     assert Hierarchy.from_parents(table, "code", "up", levels=LEVELS).digest == places.digest
 

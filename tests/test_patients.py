@@ -16,13 +16,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "patients"
 PLAN = EXAMPLE / "plan.toml"
 TOP_DOWN = EXAMPLE / "top_down.toml"
 DEATHS = 1_240
-ANSWERS = {
-    "entity": '"patient"',
-    "contributions": "1",
-    "neighbours": '"replace"',
-    "epsilon": "1.0",
-    "delta": "1e-8",
-}
+ANSWERS = {"entity": '"patient"', "contributions": "1", "neighbours": '"replace"', "epsilon": "1.0", "delta": "1e-8"}
 VALUES = {"age": make.AGES, "sex": make.SEXES, "outcome": make.OUTCOMES}
 
 

@@ -411,10 +411,7 @@ def test_the_command_line_says_how_much_is_resolved_and_measures_errors(
     assert f"{release.unresolved_total:,} stand at" in said and "unresolved.parquet" in said
     main(["release", "plan.toml", "trips.csv", "--out", "again", "--json"])
     left = json.loads(capsys.readouterr().out)["unresolved"]
-    assert left == {
-        "total": (again := tt.Release.load("again")).unresolved_total,
-        "nodes": again.unresolved().num_rows,
-    }
+    assert left == {"total": (again := tt.Release.load("again")).unresolved_total, "nodes": again.unresolved().num_rows}
     main(["check", "out", "--truth", "trips.csv", "--json"])
     report = json.loads(capsys.readouterr().out)
     assert report["verified"]

@@ -161,10 +161,7 @@ def test_dates_are_read_in_usual_formats(format: str, text: str, code: str | Non
 def test_months_and_years_are_read_without_days() -> None:
     assert Dates(["year", "month"], "2020-02-10", "2021", "mm/yyyy").codes(
         pa.array(["3/2020", "02/2020"])
-    ).to_pylist() == [
-        "2020-03",
-        "2020-02",
-    ]
+    ).to_pylist() == ["2020-03", "2020-02"]
     assert Dates(["year"], "2020", "2021", "yyyy").codes(pa.array(["2021", "2022"])).to_pylist() == ["2021", None]
 
 

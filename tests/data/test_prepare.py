@@ -118,10 +118,7 @@ def test_codes_are_replaced_once() -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [
-        ({"pad": {"a": 0}}, "pad: 'a' has the width 0"),
-        ({"pad": {"a": True}}, "pad: 'a' has the width True"),
-    ],
+    [({"pad": {"a": 0}}, "pad: 'a' has the width 0"), ({"pad": {"a": True}}, "pad: 'a' has the width True")],
 )
 def test_rules_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
@@ -287,6 +284,4 @@ def test_shared_hierarchies_stay_shared_with_their_leaf_for_unknown_codes(folder
 
 def test_long_lists_are_cut_short_in_words() -> None:
     made = tt.Prepare(missing=[f"m{one}" for one in range(40)])
-    assert made.words() == [
-        "'m0', 'm1', 'm2', 'm3', 'm4', 'm5' and 34 more stand for a missing value",
-    ]
+    assert made.words() == ["'m0', 'm1', 'm2', 'm3', 'm4', 'm5' and 34 more stand for a missing value"]

@@ -19,11 +19,7 @@ from treetop.domain.constraints import Fact
 from treetop.errors import PlanError, ReleaseError
 
 PLACE = tt.Hierarchy.from_prefixes(["N1", "N2", "S1", "S2", "S3"], widths=[1], levels=["region", "town"])
-TREES = {
-    "place": PLACE,
-    "age": tt.Hierarchy.flat(["0", "1", "2", "3"]),
-    "sex": tt.Hierarchy.flat(["f", "m"]),
-}
+TREES = {"place": PLACE, "age": tt.Hierarchy.flat(["0", "1", "2", "3"]), "sex": tt.Hierarchy.flat(["f", "m"])}
 LOSS = tt.Loss(epsilon=1, delta=1e-8)
 RECORDS = 6000
 

@@ -262,12 +262,7 @@ def _questions() -> Digests:
     batch = Batch(file.plan.spine, asked, file.plan.unit, LOSS)
     table, spent = file.table(str(EXAMPLES / "graph" / "nodes.csv")), list[None]()
     answers = measure(
-        batch,
-        file.plan,
-        table,
-        columns=file.columns,
-        before_measuring=lambda: spent.append(None),
-        testing_key=SECRET,
+        batch, file.plan, table, columns=file.columns, before_measuring=lambda: spent.append(None), testing_key=SECRET
     )
     return {"answers": sha256(json.dumps(list(answers)))}
 

@@ -340,8 +340,7 @@ FAULTS: dict[str, Callable[[Path], object]] = {
         part(folder, "counts", 1), lambda table: table.append_column("more", table["count"])
     ),
     "counts of another type": lambda folder: rewritten(
-        part(folder, "counts", 1),
-        lambda table: table.set_column(2, "count", table["count"].cast(pa.int32())),
+        part(folder, "counts", 1), lambda table: table.set_column(2, "count", table["count"].cast(pa.int32()))
     ),
     "a node of a small level": lambda folder: rewritten(folder / "top.parquet", with_value("count", -1, more)),
     "the total": lambda folder: rewritten(folder / "top.parquet", with_value("count", 0, more)),

@@ -452,10 +452,7 @@ _BY_AUDIT: dict[str, tuple[Callable[[Patch], None], ...]] = {
         edges_turned_by_how_many_there_are,
         an_edge_that_replaces_another_taken_for_one_more,
     ),
-    "twins": (
-        a_twin_compared_by_its_file_only,
-        a_twin_compared_after_its_contributions_were_bounded,
-    ),
+    "twins": (a_twin_compared_by_its_file_only, a_twin_compared_after_its_contributions_were_bounded),
     "files": (
         an_empty_line_that_is_no_record,
         a_blank_line_of_fixed_width_that_is_no_record,

@@ -22,8 +22,7 @@ from treetop.privacy import Neighbours
 
 LEAVES = ["A1", "A2", "B1", "B2"]
 SPINE = tt.Spine(
-    ["place.region", "place.town"],
-    {"place": tt.Hierarchy.from_prefixes(LEAVES, widths=[1], levels=["region", "town"])},
+    ["place.region", "place.town"], {"place": tt.Hierarchy.from_prefixes(LEAVES, widths=[1], levels=["region", "town"])}
 )
 KEY = Key(bytes(range(32)))
 HAD = [some for number in range(5) for some in combinations_with_replacement(range(4), number)]

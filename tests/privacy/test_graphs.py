@@ -33,20 +33,7 @@ from treetop.privacy.relation import unit_of
 from .audits import DEEP
 from .engine import KEY
 from .events import PROOF_RISK, epsilon_at_least
-from .small_graphs import (
-    COLUMNS,
-    NAMES,
-    PLACES,
-    SPINE,
-    Pairs,
-    all_graphs,
-    cells,
-    graph_of,
-    norms,
-    people,
-    table,
-    worst,
-)
+from .small_graphs import COLUMNS, NAMES, PLACES, SPINE, Pairs, all_graphs, cells, graph_of, norms, people, table, worst
 
 
 def test_one_edge_more_moves_one_cell_of_every_level_by_one() -> None:
@@ -261,16 +248,8 @@ def released(relation: Any, kept: tuple[int, ...], pairs: Pairs, most: int, epsi
 
 WORST: dict[str, tuple[Any, Any, int]] = {
     "edge": ((tuple(range(4)), ((0, 1), (2, 3), (3, 2))), (tuple(range(4)), ((2, 3), (3, 2))), 1),
-    "user-out": (
-        (tuple(range(5)), ((0, 1), (0, 2), (0, 3), (0, 4), (2, 3))),
-        (tuple(range(5)), ((2, 3),)),
-        2,
-    ),
-    "node": (
-        (tuple(range(5)), ((0, 1), (0, 4), (1, 0), (2, 3))),
-        (tuple(range(1, 5)), ((2, 3),)),
-        3,
-    ),
+    "user-out": ((tuple(range(5)), ((0, 1), (0, 2), (0, 3), (0, 4), (2, 3))), (tuple(range(5)), ((2, 3),)), 2),
+    "node": ((tuple(range(5)), ((0, 1), (0, 4), (1, 0), (2, 3))), (tuple(range(1, 5)), ((2, 3),)), 3),
 }
 
 

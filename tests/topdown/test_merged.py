@@ -17,12 +17,7 @@ from treetop.errors import PlanError
 from treetop.measure.descent import descent_of, run_descent
 from treetop.repair import REPAIRS, chebyshev
 
-TREES = {
-    "o": PLACES,
-    "d": PLACES,
-    "sex": tt.Hierarchy.flat(["f", "m"]),
-    "one": tt.Hierarchy.flat(["x"]),
-}
+TREES = {"o": PLACES, "d": PLACES, "sex": tt.Hierarchy.flat(["f", "m"]), "one": tt.Hierarchy.flat(["x"])}
 ORDERS = [
     ["d.r * o.r", "d.d * o.d", "d.t * o.t"],
     ["d.r", "o.r * d.d", "o.d", "o.t * d.t"],

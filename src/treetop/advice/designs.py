@@ -241,11 +241,7 @@ def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best:
         f"weight, they get better by × {gain:.2f}."
     )
     if twin is not None:
-        columns += [
-            ("twin: now", "{tried_before:,.4g}"),
-            ("advised", "{tried:,.4g}"),
-            ("better by", better("tried")),
-        ]
+        columns += [("twin: now", "{tried_before:,.4g}"), ("advised", "{tried:,.4g}"), ("better by", better("tried"))]
         note += f" Those of the twin ({twin}) are of released counts, over all public nodes."
     kept = {one for step in best.steps for one in step}
     refined = [(part.attribute, part.depth + 1) for level in before.spine.levels for part in level.parts]

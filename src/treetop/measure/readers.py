@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 from treetop._util.choices import nearest
 from treetop.counts.counts import Counts
 from treetop.counts.degree_projection import projected_degrees, projections, shortened
-from treetop.counts.graph_reader import (
-    Edges,
-    Graph,
-    GraphTable,
-    Nodes,
-    may_drop,
-    refuse_exact_total,
-    tables_within,
-)
+from treetop.counts.graph_reader import Edges, Graph, GraphTable, Nodes, may_drop, refuse_exact_total, tables_within
 from treetop.counts.group_reader import GroupColumns, GroupSizes, GroupTableReader
 from treetop.counts.reading import read_counts
 from treetop.counts.tally import Tally

@@ -24,15 +24,7 @@ from treetop.plan.constraints_kept import FactCheck, known_levels
 from treetop.plan.fields import decided
 from treetop.plan.mechanism import JointMechanism, Mechanism, Reader, RecordReader, TopDown
 from treetop.plan.resolution import PREFERENCES, Prefer, Resolution, preference_of
-from treetop.plan.workload import (
-    CONFIDENCE,
-    Accuracy,
-    LevelAccuracy,
-    Part,
-    Workload,
-    as_confidence,
-    cells_of,
-)
+from treetop.plan.workload import CONFIDENCE, Accuracy, LevelAccuracy, Part, Workload, as_confidence, cells_of
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Accounting

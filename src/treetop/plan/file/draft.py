@@ -61,11 +61,7 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
     for attribute in inspection.attributes:
         lines += _attribute(attribute, folder, _VALUES not in lines)
     if not inspection.attributes:
-        lines += [
-            "",
-            *_comment("No column looks like codes. Name the ones to publish:"),
-            "# [attributes.place]",
-        ]
+        lines += ["", *_comment("No column looks like codes. Name the ones to publish:"), "# [attributes.place]"]
         lines += ['# column = "place"', *_unknown_hierarchy(["region", "town"])]
     lines += _other_columns(inspection)
     lines += _spine(inspection)
@@ -104,10 +100,7 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
         if labels:
             lines += [f"names = {value(labels)}"]
         if match.coordinates is not None:
-            lines += [
-                f"latitude = {value(match.coordinates[0])}",
-                f"longitude = {value(match.coordinates[1])}",
-            ]
+            lines += [f"latitude = {value(match.coordinates[0])}", f"longitude = {value(match.coordinates[1])}"]
         return lines
     if attribute.prefixes is not None:
         prefixes = attribute.prefixes
@@ -130,11 +123,7 @@ def _attribute(attribute: Suggestion, folder: Path, explain: bool) -> list[str]:
 
 def _unknown_hierarchy(levels: Sequence[str], file: str = "places.csv") -> list[str]:
     needs = "It needs one row for every finest code that exists, and one column per level."
-    return [
-        *_comment(f"{_HIERARCHY} {needs}"),
-        f"# hierarchy = {value(file)}",
-        f"# levels = {value(list(levels))}",
-    ]
+    return [*_comment(f"{_HIERARCHY} {needs}"), f"# hierarchy = {value(file)}", f"# levels = {value(list(levels))}"]
 
 
 def _other_columns(inspection: Inspection) -> list[str]:
