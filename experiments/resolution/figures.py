@@ -14,9 +14,9 @@ from experiments.resolution.measure import SETTINGS, Setting, Study
 from experiments.resolution.page import PICTURES
 
 TABLE_COLOURS = (ORANGE, PINK, GREEN, BLUE, RED)
-SETTING_COLOURS = (BLACK, ORANGE, RED, GREEN, PINK, BLUE)
-MARKERS = ("X", "^", "o", "s", "v", "D")
-LINES = ("-", "--", "-", ":", "--", ":")
+SETTING_COLOURS = (BLACK, ORANGE, RED, GREEN, PINK, BLUE, BLACK, RED)
+MARKERS = ("X", "^", "o", "s", "v", "D", "P", "*")
+LINES = ("-", "--", "-", ":", "--", ":", "-.", "-.")
 RATES = (0.01, 0.05, 0.1)
 
 
@@ -62,7 +62,7 @@ def _path(axes: Axes, study: Study, epsilon: float, colour: str) -> None:
         points.append((outcome.spread(-1, "false_discoveries").mean, outcome.spread(-1, "resolved").mean))
         mark = _mark(setting, colour)
         axes.plot(*points[-1], color=colour, marker=mark.get_marker(), markersize=7, markeredgecolor="white")
-    points.sort()
+    points = sorted(points[:-2])  # without margins; with them a table has points of their own
     axes.plot([x for x, _ in points], [y for _, y in points], color=colour, linewidth=0.9, zorder=1)
 
 

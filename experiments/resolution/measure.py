@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Literal
 
 import treetop as tt
 from experiments.kit import outcomes
@@ -29,6 +30,8 @@ class Setting:
     """The rate of false discoveries that is asked for."""
     sigmas: float | None = None
     """How many standard deviations a measurement must reach."""
+    margins: Literal["none", "each"] = "none"
+    """The margins of the plan; the default plan has each."""
 
     @property
     def resolve(self) -> str | dict[str, float]:
@@ -45,7 +48,10 @@ SETTINGS = (
     Setting("3 sigmas", sigmas=3),
     Setting("fdr 0.01", fdr=0.01),
     Setting("4 sigmas", sigmas=4),
+    Setting("full, margins", margins="each"),
+    Setting("fdr 0.05, margins", fdr=0.05, margins="each"),
 )
+"""Without margins first; a default plan is `full, margins`."""
 
 Outcome = outcomes.Outcome[Setting]
 Study = outcomes.Study[Setting]
@@ -71,7 +77,9 @@ def study(table: Table, epsilons: Sequence[float] = EPSILONS, runs: int = RUNS, 
 def _plans(table: Table, epsilons: Sequence[float]) -> Iterator[tuple[float, Setting, str, tt.Plan]]:
     for epsilon, setting in product(epsilons, SETTINGS):
         loss = tt.Loss(epsilon=epsilon, delta=DELTA, accounting="exact")
-        plan = tt.Plan(table.spine, TRIP, loss, resolve=setting.resolve, confidence=None, margins="none")  # type: ignore[arg-type]
+        plan = tt.Plan(
+            table.spine, TRIP, loss, resolve=setting.resolve, confidence=None, margins=setting.margins,  # type: ignore[arg-type]
+        )  # fmt: skip
         yield epsilon, setting, f"resolution {table.name} {epsilon:g} {setting.label}", plan
 
 
