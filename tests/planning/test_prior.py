@@ -153,6 +153,11 @@ def test_a_prior_serves_its_own_spine_only(spine: tt.Spine, people: pa.Table) ->
     prior.fits(spine)
     with pytest.raises(PlanError, match="another spine"):
         prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}))
+    other = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m", "x"])})
+    prior = Prior.from_synthetic(pa.table({"sex": ["f", "m"]}), other, made="by hand")
+    prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), nodes=False)
+    with pytest.raises(PlanError, match="other codes than the plan"):
+        prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}))
 
 
 def test_an_empty_public_table_expects_an_empty_root(spine: tt.Spine, people: pa.Table) -> None:

@@ -99,6 +99,31 @@ def test_wrong_weights_and_priors_are_refused(spine: tt.Spine, prior: Prior) -> 
         optimal_split(tt.Plan(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), PERSON, GAUSS), prior)
 
 
+def test_a_prior_with_changed_codes_serves_for_its_distribution_alone(spine: tt.Spine, people: pa.Table) -> None:
+    """Last decade's codes are others, one to one: the split is the same, and trials, which need nodes, are refused."""
+    here = Prior.from_public_table(people, spine, source="published")
+
+    def old(codes: pa.Array) -> pa.Array:
+        return pa.array([f"{code}-old" for code in codes.to_pylist()])
+
+    place = spine.attributes["place"]
+    tree = pa.table(
+        {level: old(place.codes[at].take(pa.array(place.ancestors(at)))) for at, level in enumerate(place.levels)}
+    )
+    trees = {"place": tt.Hierarchy.from_table(tree, levels=list(place.levels)), "sex": spine.attributes["sex"]}
+    earlier = tt.Spine([level.name for level in spine.levels], trees)
+    changed = people.set_column(people.schema.get_field_index("place"), "place", old(people["place"]))
+    there = Prior.from_public_table(changed, earlier, source="published")
+    plan = tt.Plan(spine, PERSON, GAUSS)
+    assert earlier.digest != spine.digest and optimal_split(plan, there) == optimal_split(plan, here)
+    report = tt.split_for(plan, there)
+    assert report["split"] == tt.split_for(plan, here)["split"] and "other codes" in str(report.public_notes)
+    with pytest.raises(PlanError, match="nodes cannot be matched"):
+        optimal_split(plan, there, objective="consistent")
+    with pytest.raises(PlanError, match="nodes cannot be matched"):
+        tt.split_for(plan, there, refine=True)
+
+
 def _uneven() -> tt.Spine:
     tree = tt.Hierarchy.from_prefixes(
         ["AAA", "AAB", "ABA", "ACA", "ACB", "ACC", "ACD", "BAA", "BBA", "BBB"], widths=[1, 2]

@@ -272,10 +272,25 @@ class Prior:
         """Return what is expected of a level, by its name."""
         return self.levels[0 if name == TOTAL else self.spine.level(name).index]
 
-    def fits(self, spine: Spine) -> None:
-        """Refuse to serve another spine."""
-        if self.spine.digest != spine.digest:
-            raise PlanError("the prior is about another spine than the plan: read it with the plan's own spine")
+    def fits(self, spine: Spine, *, nodes: bool = True) -> None:
+        """Refuse to serve another spine; without `nodes`, one that has the same levels in the same order will do.
+
+        Codes change between years. The distribution of counts in a level needs none of them; what is matched node by
+        node needs all.
+        """
+        if self.spine.digest == spine.digest:
+            return
+        here, there = ([level.name for level in own.levels] for own in (spine, self.spine))
+        if here != there:
+            raise PlanError(
+                f"the prior has another spine than the plan: its levels are {', '.join(there)}, and the plan's are "
+                f"{', '.join(here)}. Give a prior with the plan's levels in the same order"
+            )
+        if nodes:
+            raise PlanError(
+                "the prior has other codes than the plan, so its nodes cannot be matched: give one with the plan's codes, "
+                "or ask only for what the distribution of its counts tells (a split without trials)"
+            )
 
 
 def _from_table(

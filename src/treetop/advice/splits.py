@@ -100,6 +100,10 @@ def split_for(
         best = parts["refined"].plan
     how = f"Expected of the prior ({public.words}): the root of the mean squared error of max(0, measurement)."
     report = _compare(own, best, public, weigh, CONSISTENT if objective == "consistent" else how)
+    if public.spine.digest != own.spine.digest:
+        notes.append(
+            "The prior has other codes than the plan: only the distribution of its counts in each level counts."
+        )
     return replace(report, parts=parts, public_notes=tuple(notes))
 
 
@@ -130,7 +134,7 @@ def optimal_split(
     levels = [part.name for part in plan.levels if part.is_measured]
     if not levels:
         return {}
-    prior.fits(plan.spine)
+    prior.fits(plan.spine, nodes=objective != "separate")
     weigh = level_weights(plan.spine, weights)
     if objective == "separate":
         terms = terms_of(plan.unit, plan.loss, prior, weigh, levels)
@@ -189,7 +193,7 @@ def _loss_for_error(
     and each margin, is given the share `REST`.
     """
     trial = replace(plan, loss=Loss(epsilon=1) if kind == "pure" else Loss(rho=1), split="uniform")
-    prior.fits(plan.spine)
+    prior.fits(plan.spine, nodes=False)
     levels = [part.name for part in trial.levels if part.is_measured]
     terms = zip(levels, terms_of(plan.unit, trial.loss, prior, weights, levels), strict=True)
     priced = {name: term for name, term in terms if term is not None}
