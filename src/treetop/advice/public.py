@@ -288,7 +288,7 @@ class Prior:
             )
         if nodes:
             raise PlanError(
-                "the prior has other codes than the plan, so its nodes cannot be matched: give one with the plan's codes, "
+                "the prior has other codes than the plan, so its nodes cannot be matched: give one with its codes, "
                 "or ask only for what the distribution of its counts tells (a split without trials)"
             )
 
