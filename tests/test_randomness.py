@@ -26,6 +26,7 @@ ALLOWED = {
     "ledger/book.py": "the name of a ledger, and of its entries",
     "noise/gate.py": "the key of the noise",
     "noise/keystream.py": "the key of the noise",
+    "addons/studio/app.py": "names of running work",
     "addons/studio/forms.py": "names of forms",
     "addons/studio/guard.py": "the password of the studio",
 }

@@ -13,7 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop._util.numbers import MOST, real_numbers, whole_number
+from treetop._util.dtypes import real_numbers, whole_number
+from treetop._util.numbers import MOST
 from treetop.errors import NumberError
 from treetop.repair import euclidean
 

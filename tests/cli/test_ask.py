@@ -410,7 +410,7 @@ def test_the_public_people_of_a_graph_refuse_a_large_delta_of_questions() -> Non
 
 def test_a_query_for_a_graph_is_refused(refused: Ask, capsys: Captured) -> None:
     code, told = refused("--query", "nodes", "--where", "hobby=music")
-    assert code == 2 and "leave --query out" in told
+    assert code == 2 and "leave the query out" in told
     with pytest.raises(SystemExit):
         main(["release", "users.toml", "--query", "nodes", "--out", "out"])
-    assert "leave --query out" in capsys.readouterr().err and not Path("out").exists()
+    assert "leave the query out" in capsys.readouterr().err and not Path("out").exists()

@@ -413,7 +413,7 @@ def test_names_that_need_quotes_are_quoted(folder: Path) -> None:
     table = write(folder, **{'a."b" c': ["x", "y"] * 30, "count": ["p", "q", "r"] * 20})
     draft = tomllib.loads(as_json(table)["draft"])
     assert [section["column"] for section in draft["attributes"].values()] == ['a."b" c', "count"]
-    assert list(draft["attributes"]) == ['a_"b" c', "count_code"]
+    assert list(draft["attributes"]) == ['a."b" c', "count_code"]
 
 
 def test_csv_codes_stay_text(folder: Path) -> None:

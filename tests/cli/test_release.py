@@ -85,7 +85,7 @@ def test_a_release_is_written_and_summed_up(here: Path, capsys: Captured) -> Non
     assert captured.err == ""
     assert re.search("600 in [0-9]+ leaves", captured.out)
     assert "epsilon 1 and delta 1e-08" in captured.out
-    assert captured.out.count("No ledger records") == 1
+    assert captured.out.count("No ledger recorded this loss") == 1
     assert captured.out.endswith("Next: treetop check out\n")
     assert is_whole(here / "out")
     assert sorted(path.name for path in here.iterdir()) == ["ledger", "out", "places.csv", "plan.toml", "trips.csv"]

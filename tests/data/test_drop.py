@@ -52,7 +52,7 @@ def test_rows_with_a_value_are_left_out_and_rows_without_one_stay(folder: Path) 
 
 
 def test_what_is_dropped_may_hold_anything_and_others_are_named_by_their_row(folder: Path) -> None:
-    with pytest.raises(DataError, match="row 5: 'x' is not a place code"):
+    with pytest.raises(DataError, match="row 5: 'x' is not a code in the hierarchy of 'place'"):
         read_counts(Source("t.csv", drop={"status": "void"}), SPINE)
 
 

@@ -56,9 +56,9 @@ def test_only_rows_with_the_values_are_counted_from_every_source(tmp_path: Path)
 def test_what_is_left_out_may_hold_anything(tmp_path: Path) -> None:
     """Place x is in no hierarchy, and stands in a row of 2009."""
     for source in sources(tmp_path):
-        with pytest.raises(DataError, match="column 'place', row 4: 'x' is not a place code"):
+        with pytest.raises(DataError, match="column 'place', row 4: 'x' is not a code in the hierarchy of 'place'"):
             read_counts(source, SPINE)
-        with pytest.raises(DataError, match="column 'place', row 4: 'x' is not a place code"):
+        with pytest.raises(DataError, match="column 'place', row 4: 'x' is not a code in the hierarchy of 'place'"):
             read_counts(Source(source, keep={"year": ["2008", "2009"]}), SPINE)
 
 

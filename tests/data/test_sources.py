@@ -137,7 +137,7 @@ def test_whole_numbers_and_counts_come_from_databases(tmp_path: Path) -> None:
     for location in (sqlite_file(tmp_path / "trips.sqlite"), duckdb_file(tmp_path / "trips.db")):
         query = "select home, work, count(*) as n from trips group by home, work"
         assert counted(Source(location, query), count="n") == EXPECTED
-        with pytest.raises(DataError, match="'1001' is not a value code.*leading zeros were lost"):
+        with pytest.raises(DataError, match="'1001' is not a code in the hierarchy.*leading zeros were lost"):
             counted(Source(location, "select 1001 as home, work from trips"))
 
 

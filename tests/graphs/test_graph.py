@@ -366,8 +366,8 @@ def test_edges_to_unknown_nodes_count_as_dropped_and_many_are_refused(
     assert "1 of 21 edges were dropped, because they go from a node to itself" in caplog.text
     tally = Tally()
     counts = tt.read_true_counts(plan, graph.table(), {"source": "source.town"}, tally=tally)
-    assert (tally.dropped, counts.total) == (19, 1)
-    assert measure_errors(release, counts, tally.dropped)[0].largest == 19
+    assert (tally.lost, counts.total) == (19, 1)
+    assert measure_errors(release, counts, tally.lost)[0].largest == 19
 
 
 def test_repeated_edges_that_are_dropped_are_told_and_are_no_errors(caplog: pytest.LogCaptureFixture) -> None:

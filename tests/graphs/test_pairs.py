@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import treetop as tt
+from tests.true_leaves import leaves_of
 from treetop.errors import FactError, PlanError, QueryError, ReleaseError, TreetopError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph"
@@ -65,8 +66,6 @@ def changed(old: str, new: str) -> Path:
 
 def number(counts: tt.Counts, spine: tt.Spine, one: tuple[int, int], other: tuple[int, int]) -> int:
     """Count the edges with one end in each of two ranges of leaves, in either order, from the leaves themselves."""
-    from treetop.measure.questions import leaves_of
-
     (first, last), often = leaves_of(spine, counts)
     within = [[(end >= start) & (end < stop) for start, stop in (one, other)] for end in (first, last)]
     return int(often[(within[0][0] & within[1][1]) | (within[0][1] & within[1][0])].sum())
@@ -169,8 +168,6 @@ def test_the_order_of_a_spine_without_a_level_is_that_of_its_own_places(here: Pa
         spine, graph.unit("add-remove"), tt.Loss(rho=1), facts={"one.c * other.c": tt.Fact(possible="ordered")}
     )
     counts = tt.read_true_counts(plan, graph.table(), {"one": "source.place", "other": "target.place"})
-    from treetop.measure.questions import leaves_of
-
     (first, last), often = leaves_of(plan.spine, counts)
     assert (first <= last).all() and np.all(often == 2) and len(often) == 6
 

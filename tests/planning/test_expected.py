@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from tests.true_leaves import leaves_of
 from treetop import Counts
 from treetop.advice.expected import Depths, ErrorModel, Tables, expected_errors, margins_not_kept
 from treetop.advice.trials import mean_error
 from treetop.errors import PlanError
-from treetop.measure.questions import leaves_of
 from treetop.noise import Key
 from treetop.plan.resolution import Prefer
 from treetop.privacy import Neighbours

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -107,22 +108,29 @@ def test_cancelled_after_the_charge_it_says_that_the_loss_stays_spent(
     assert entry.state == "reserved, outcome unknown"
 
 
-def close_in_the_middle(folder: Path, come: threading.Event, go: threading.Event) -> None:
-    """Begin a release, and close the studio where it is held; it goes on only when that has begun."""
+def close_in_the_middle(
+    folder: Path, come: threading.Event, go: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Begin a release, and close the studio where it is held; it goes on once the studio has cancelled it."""
+    job = import_module("treetop.addons.studio.job").Job
+    cancel = job.cancel
+
+    def cancelled(one: Any) -> None:
+        cancel(one)
+        go.set()
+
+    monkeypatch.setattr(job, "cancel", cancelled)
     everyday.write(folder, everyday.plan_file(data='source = "trips.csv"\n'))
     with visiting(folder) as visitor:
         start(visitor)
         assert come.wait(30)
-        later = threading.Timer(0.2, go.set)
-        later.start()
-    later.join()
 
 
 @pytest.mark.parametrize("point", ["progress", "before_placing"])
 def test_closing_the_studio_in_the_middle_leaves_nothing(
-    tmp_path: Path, hold: Callable[[str], Held], point: str
+    tmp_path: Path, hold: Callable[[str], Held], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close_in_the_middle(tmp_path, *hold(point))
+    close_in_the_middle(tmp_path, *hold(point), monkeypatch)
     assert left(tmp_path) == []
 
 
@@ -142,6 +150,6 @@ def test_closing_it_while_the_folder_is_put_in_place_leaves_a_whole_release(
         return tt.publish(*arguments, **options | {"before_placing": late})
 
     monkeypatch.setattr("treetop.addons.studio.job.publish", publish)
-    close_in_the_middle(tmp_path, come, go)
+    close_in_the_middle(tmp_path, come, go, monkeypatch)
     assert left(tmp_path) == ["release"]
     assert all(verdict.verified or verdict.caution for verdict in tt.check(tmp_path / "release"))

@@ -13,7 +13,7 @@ import pytest
 import treetop as tt
 from tests.studio.test_columns import answer, lists, save
 from tests.studio.visitor import Visitor, visiting
-from treetop.addons.studio.templates import templates
+from treetop.addons.studio import templates
 
 RNG = random.Random(5)
 TABLES: dict[str, tuple[str, Callable[[], str], dict[str, str]]] = {

@@ -27,11 +27,13 @@ class Report:
     >>> plan = tt.Plan(tt.Spine(["town"], {"town": town}), tt.Unit("trip", neighbours="replace"), tt.Loss(rho=0.1))
     >>> report = tt.outlook(plan, 3000)
     >>> print(report)
-    counts  public nodes  average count  noise (sd)  mostly noise
-    ──────  ────────────  ─────────────  ──────────  ────────────
-    town              40             75        3.12
+    counts  public nodes  average count  noise (sd)  verdict
+    ──────  ────────────  ─────────────  ──────────  ────────
+    town              40             75        3.12  readable
+    <BLANKLINE>
+    Readable: town (an average count is about 75 ± 6.24 at 95 %).
     >>> report.table.column_names
-    ['name', 'counts', 'nodes', 'average', 'noise', 'mostly_noise']
+    ['name', 'counts', 'nodes', 'average', 'noise', 'state', 'mostly_noise']
     """
 
     plan: Plan

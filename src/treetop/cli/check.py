@@ -91,7 +91,7 @@ def render_errors(errors: TrueErrors) -> str:
         )
     if told := tally.sentences():
         note = "\n".join([note, *map(printable, told)])
-        if tally.dropped:
+        if tally.lost:
             note += "\nWhat was dropped as unknown belongs to the true total, and is lost at every level."
         if tally.left is not None and (tally.left.self_loops or tally.left.repeated):
             note += "\nSelf-loops and repeated edges that are dropped are no edges of the graph, and no errors."
@@ -159,7 +159,7 @@ def _report(folder: Path, verdicts: list[Verdict], compared: TrueErrors | None) 
             "unknown": {
                 "rows": tally.unknown_rows + left.unknown,
                 "records": tally.unknown_records + left.unknown,
-                "dropped": tally.dropped,
+                "dropped": tally.lost,
             },
         }
     return report

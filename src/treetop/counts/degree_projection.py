@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import buffers, siphash_texts, siphash_word, sort_rows
-from treetop._util.dtypes import Ints, Words
+from treetop._util.dtypes import Ints, Words, whole_number
 from treetop._util.kernel import kernel
-from treetop._util.numbers import whole_number
 from treetop.counts.graph_reader import Edges, Nodes
 from treetop.errors import NumberError
 from treetop.noise import Key

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import sort_rows
 from treetop._util.choices import nearest
+from treetop._util.dtypes import whole_numbers
 from treetop._util.lazy import FrozenMap
-from treetop._util.numbers import whole_numbers
 from treetop.counts.cleaning import Changes, Cleaning, NodeColumn, clean
 from treetop.counts.codebook import Codebook
 from treetop.counts.encode import Weighing, first_unknown

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop._util.dtypes import real_numbers, whole_number, whole_numbers
 from treetop._util.kernel import kernel
-from treetop._util.numbers import real_numbers, whole_number, whole_numbers
 from treetop._util.system import in_runs
 from treetop.errors import NumberError
 from treetop.repair.tree import Tree

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from treetop._util.arrays import writable
 from treetop._util.choices import Choices
-from treetop._util.numbers import NO_BOUND, check_sum, whole_number, whole_numbers
+from treetop._util.dtypes import check_sum, whole_number, whole_numbers
+from treetop._util.numbers import NO_BOUND
 from treetop.errors import NumberError
 from treetop.repair.bounded import repair_bounded
 from treetop.repair.state import (

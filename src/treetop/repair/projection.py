@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treetop._util.dtypes import whole_numbers
 from treetop._util.kernel import kernel
-from treetop._util.numbers import whole_numbers
 from treetop._util.system import in_runs
 from treetop.errors import NumberError
 from treetop.noise import Key, Keystream

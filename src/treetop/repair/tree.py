@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treetop._util.numbers import whole_numbers
+from treetop._util.dtypes import whole_numbers
 from treetop.errors import HierarchyError, NumberError
 
 MOST_WEIGHT = 1 << 40

@@ -6,5 +6,6 @@ show those changes. Pages are plain forms; a small script only makes them quicke
 
 from treetop.addons.studio.guard import RedirectFile
 from treetop.addons.studio.server import opened, serve
+from treetop.addons.studio.templates import templates
 
-__all__ = ["RedirectFile", "opened", "serve"]
+__all__ = ["RedirectFile", "opened", "serve", "templates"]

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.arrays import copy_into, writable
-from treetop._util.dtypes import Flags, Floats, Ints
+from treetop._util.dtypes import Flags, Floats, Ints, whole_number, whole_numbers
 from treetop._util.kernel import kernel
-from treetop._util.numbers import whole_number, whole_numbers
 from treetop.counts.counts import pack
 from treetop.domain.marginal import cells_of, decided_at, depths_alone, stages_of
 from treetop.domain.spine import Spine
