@@ -56,11 +56,16 @@ def trips() -> pa.Table:
 
 
 TRIPS = trips()
+TRIP = tt.Unit("trip", neighbours="replace")
 
 
 def plan(**options: Any) -> tt.Plan:
-    unit = options.pop("unit", tt.Unit("trip", neighbours="replace"))
+    unit = options.pop("unit", TRIP)
     return tt.Plan(options.pop("spine", SPINE), unit, options.pop("loss", tt.Loss(rho=2)), **options)
+
+
+def joint_plan(unit: tt.Unit = TRIP) -> tt.Plan:
+    return tt.joint_plan({"origin": TREE, "destination": TREE}, unit, tt.Loss(rho=2))
 
 
 PERSON = tt.Unit("person", 3, "add-remove", id="person")
@@ -78,6 +83,8 @@ CASES: dict[str, tuple[Callable[[], tt.Plan], dict[str, Any]]] = {
     "lower error": (partial(plan, prefer="lower-error"), {}),
     "no intervals": (partial(plan, confidence=None, margins="none"), {}),
     "measurements kept": (partial(plan, margins="none"), {"keep_measurements": True}),
+    "joint": (joint_plan, {"count": "n"}),
+    "joint, bounded by id": (partial(joint_plan, PERSON), {}),
 }
 
 
@@ -159,7 +166,7 @@ def test_processes_give_the_same_bytes(
             yield Machine(workers, folder, engine.bytes)
 
     monkeypatch.setitem(ENGINES._by_name, "processes", EngineKind("processes", "Workers that are there.", started))
-    for name in ("margins", "bounded by id", "fdr, spine alone", "merged"):
+    for name in ("margins", "bounded by id", "fdr, spine alone", "merged", "joint"):
         make, options = CASES[name]
         run = tt.RunOptions(testing_key=KEY, **options)
         local, other = (

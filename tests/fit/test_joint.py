@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -27,7 +31,9 @@ from treetop.fit import (
     whole_margin,
     whole_shares,
 )
+from treetop.fit.entropy import _exp, _log
 
+OPTIONAL = " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
@@ -211,3 +217,26 @@ def test_nothing_is_fitted_to_nothing() -> None:
     grid = flat(3, 3)
     tables = [NoisyTable(grid.root, np.zeros((1, 1)), 0.0), NoisyTable((1, 1), np.ones((3, 3)), 4.0)]
     assert not joint_fit(grid, tables).counts.any()
+
+
+BITS = """
+import hashlib
+from tests.fit.test_joint import released
+found = released()[-1]
+print(hashlib.sha256(found.fitted.value.tobytes() + found.counts.tobytes()).hexdigest())
+"""
+
+
+def test_every_processor_gives_the_same_bits() -> None:
+    def bits(**more: str) -> str:
+        command = [sys.executable, "-c", BITS]
+        return subprocess.run(command, env=os.environ | more, capture_output=True, check=True, text=True).stdout
+
+    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NPY_DISABLE_CPU_FEATURES": OPTIONAL}
+    assert bits() == bits(**plain)
+
+
+@given(st.floats(-700, 700))
+def test_exponentials_and_logarithms_are_those_of_the_library(x: float) -> None:
+    assert _exp(x) == pytest.approx(math.exp(x), rel=4e-16)
+    assert _log(math.exp(x)) == pytest.approx(math.log(math.exp(x)), rel=4e-16, abs=1e-16)

@@ -165,6 +165,7 @@ def example_cases() -> Iterator[tuple[str, Callable[[], Digests]]]:
         lambda: release(changed(EXAMPLES / "pupils" / "plan.toml", release="resolve = { fdr = 0.05 }")),
     )
     yield "patients", lambda: release(EXAMPLES / "patients" / "top_down.toml")
+    yield "patients, joint", lambda: release(EXAMPLES / "patients" / "plan.toml")
     yield "visits", lambda: release(visits())
     yield "visits, distinct", lambda: release(visits("distinct = true"))
     yield "visits, out of core", lambda: release(visits(), "--engine", "processes", "--memory", "300MB")

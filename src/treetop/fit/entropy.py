@@ -34,6 +34,9 @@ _AGREES = 1e-6
 _LAST_SWEEPS = 100
 _NEWTON_STEPS = 60
 
+_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+"""The logarithm of 2; products of the first with whole numbers below 2¹¹ are exact."""
+
 _Index = NDArray[np.uint32]
 
 
@@ -103,11 +106,11 @@ def fit(
     allowed = 0.5 * precision**2 * sum(len(block.target) for block in soft)
     gap, sweeps = 0.0, 0
     while soft:
-        gap = _sweep(x, blocks, penalty)
+        gap, violation = _sweep(x, blocks, penalty)
         sweeps += 1
         if sweeps <= _SHARED or sweeps % _SHARED == 0:
             _share(equations, every, blocks)
-        if gap <= allowed and sweeps > 1:
+        if gap <= allowed and violation <= 2 * _VIOLATION and sweeps > 1:
             gap, violation = _gap(x, blocks, penalty)
             if gap <= allowed and violation <= _VIOLATION:
                 break
@@ -115,8 +118,7 @@ def fit(
             raise NumberError(f"the fit did not reach its precision in {MOST_SWEEPS} sweeps: its gap is {gap:g}")
     hard = [block for block in blocks if not block.variance]
     for _ in range(_LAST_SWEEPS):
-        _sweep(x, hard, penalty)
-        if _gap(x, hard, penalty)[1] <= _AGREES:
+        if _sweep(x, hard, penalty)[1] <= _AGREES:
             break
     return FittedTable(x.reshape(grid.sizes(trunk)), gap, sweeps)
 
@@ -158,23 +160,25 @@ def index_of(grid: Grid, trunk: Depths, depths: Depths) -> tuple[_Index, _Index]
     return base, steps[-1]
 
 
-def _sweep(x: Reals, blocks: Sequence[_Block], penalty: float) -> float:
-    """Update every table once, and return what the gap was in passing."""
-    gap = 0.0
+def _sweep(x: Reals, blocks: Sequence[_Block], penalty: float) -> tuple[float, float]:
+    """Update every table once; return in passing the gap, and by how much exact tables were violated."""
+    gap, squares, cells = 0.0, 0.0, 0
     sums = np.zeros(len(blocks[0].target))
     _add_up(x, blocks[0].base, blocks[0].step, sums)
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         factor = np.empty_like(sums)
         if block.variance:
             gap += _soften(sums, block.target, block.theta, penalty * block.variance, factor) / (2 * block.variance)
-        elif not _match(sums, block.target, block.theta, factor):
+        elif (missed := _match(sums, block.target, block.theta, factor)) < 0:
             raise NumberError("an exact table needs counts in cells where no count may be")
+        else:
+            squares, cells = squares + missed, cells + len(sums)
         if following is None:
             _scale(x, factor, block.base, block.step)
         else:
             sums = np.zeros(len(following.target))
             _scale_and_add(x, factor, block.base, block.step, following.base, following.step, sums)
-    return gap
+    return gap, math.sqrt(squares / max(cells, 1))
 
 
 def _gap(x: Reals, blocks: Sequence[_Block], penalty: float) -> tuple[float, float]:
@@ -235,17 +239,43 @@ def _scale_and_add(
 
 
 @kernel
-def _match(sums: Reals, target: Reals, theta: Reals, factor: Reals) -> bool:
-    """Scale to exact targets; False if there is nothing to scale."""
+def _exp(x: float) -> float:
+    """Return e^x from sums and products alone, which have the same bits on every processor; libraries' do not."""
+    doublings = math.floor(min(max(x, -740.0), 709.0) * 1.4426950408889634 + 0.5)
+    rest = min(max(x, -740.0), 709.0) - doublings * _LN2_HIGH - doublings * _LN2_LOW
+    found = 1.0
+    for power in range(13, 0, -1):
+        found = 1.0 + found * rest / power
+    return float(math.ldexp(found, int(doublings)))
+
+
+@kernel
+def _log(x: float) -> float:
+    """Return the logarithm of a positive number, alike."""
+    mantissa, exponent = math.frexp(x)
+    if mantissa < 0.7071067811865476:
+        mantissa, exponent = 2.0 * mantissa, exponent - 1
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
+    square, found = ratio * ratio, 0.0
+    for power in range(23, 0, -2):
+        found = found * square + 1.0 / power
+    return exponent * _LN2_HIGH + (2.0 * ratio * found + exponent * _LN2_LOW)
+
+
+@kernel
+def _match(sums: Reals, target: Reals, theta: Reals, factor: Reals) -> float:
+    """Scale to exact targets; return the summed squares of what was missed, or -1 if there is nothing to scale."""
+    squares = 0.0
     for cell in range(len(sums)):
         factor[cell] = 1.0
+        squares += (sums[cell] - target[cell]) ** 2
         if sums[cell] > 0.0:
             factor[cell] = target[cell] / sums[cell]
             if target[cell] > 0.0:
-                theta[cell] += math.log(factor[cell])
+                theta[cell] += _log(factor[cell])
         elif target[cell] > 0.0:
-            return False
-    return True
+            return -1.0
+    return squares
 
 
 @kernel
@@ -262,13 +292,13 @@ def _soften(sums: Reals, target: Reals, theta: Reals, slack: float, factor: Real
         factor[cell] = 1.0
         change = rest / slack
         if mass > 0.0:
-            change = min(change, math.log(rest / mass) if rest >= mass else 0.0)
+            change = min(change, _log(rest / mass) if rest >= mass else 0.0)
             for _ in range(_NEWTON_STEPS):
-                grown = mass * math.exp(change)
+                grown = mass * _exp(change)
                 step = (grown + slack * change - rest) / (grown + slack)
                 change -= step
                 if step <= 1e-12 * (1.0 + abs(change)):
                     break
-            factor[cell] = math.exp(change)
+            factor[cell] = _exp(change)
         theta[cell] += change
     return squares
