@@ -35,8 +35,8 @@ def derived(number: NDArray[np.int64]) -> list[float]:
 
 def bounds(tables: DegreeTables) -> list[tuple[float, float]]:
     """Return both ends of the mean of counted degrees, which the table leaves open above, and of what it tells."""
-    assert tables.release.cells is not None
-    low, high = tables.release.cells.means(1, np.zeros(1, np.int64), SURE)
+    assert tables.release.whole.cells is not None
+    low, high = tables.release.whole.cells.means(1, np.zeros(1, np.int64), SURE)
     found = [
         *tables.quantiles(shares=SHARES, confidence=SURE).to_pylist(),
         *tables.share_above(3, confidence=SURE).to_pylist(),

@@ -374,7 +374,7 @@ def test_cumulative_degrees_their_intervals_means_and_quantiles(write: Write, tm
     assert "mean_degree" in run("query", out, "--derived", "mean-degree", "--by", "place.region")
     assert run("query", out, "--derived", "cumulative").split()[:4] == ["degree", "people", "lower", "upper"]
     with pytest.raises(QueryError, match="not derived from degrees"):
-        tables.table("people")  # type: ignore[arg-type]
+        tables.table("people")
     with pytest.raises(QueryError, match="the degree itself"):
         tables.mean_degree("degree")
     with pytest.raises(QueryError, match="of all of them"):

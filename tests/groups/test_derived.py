@@ -60,7 +60,7 @@ def test_people_means_and_shares_are_of_groups_with_somebody_in_them(release: tt
 
 def test_what_cannot_be_derived_is_refused(release: tt.Release) -> None:
     with pytest.raises(QueryError, match="did you mean 'people'"):
-        GroupTables(release).table("peple")  # type: ignore[arg-type]
+        GroupTables(release).table("peple")
     with pytest.raises(QueryError, match="the size itself"):
         GroupTables(release).people("size")
     plain = tt.Plan(tt.Spine(["place.state"], {"place": PLACES}), tt.Unit("person", neighbours="replace"),
