@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from treetop import read_plan
 from treetop.errors import TreetopError
 from treetop.plan import fields
-from treetop.plan.fields.ordinary import ATTRIBUTE
+from treetop.plan.fields.declarations import ATTRIBUTE
 from treetop.plan.file.describe import key, value
 
 KEYS = fields.names(ATTRIBUTE)

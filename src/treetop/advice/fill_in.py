@@ -11,7 +11,7 @@ from typing import Any
 
 from treetop._util.numbers import positive
 from treetop.errors import PlanFileError
-from treetop.plan.fields.ordinary import ORDERS
+from treetop.plan.fields.declarations import ORDERS
 from treetop.plan.file.describe import key, value
 from treetop.plan.plan import Plan
 

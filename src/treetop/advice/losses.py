@@ -26,7 +26,7 @@ from treetop.errors import IncompletePlan, LossError, PlanError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Law
 from treetop.noise.law import at_most
 from treetop.noise.sum_noise import sum_margin
-from treetop.plan.fields.ordinary import DELTA
+from treetop.plan import fields
 from treetop.plan.file import PlanFile
 from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
@@ -286,8 +286,9 @@ def definition_of(
     if delta is not None:
         return "approximate", delta_between_0_and_1(delta)
     if file is not None and file.loss_is_open and plan.loss.delta is None:
+        question = fields.find("loss", "delta").question
         raise IncompletePlan(
-            f"{file.path} states no delta, at which an epsilon could be found. {DELTA}\n"
+            f"{file.path} states no delta, at which an epsilon could be found. {question}\n"
             "Give one here with `delta=1e-8` or in the plan, or `pure` for an epsilon without."
         )
     return plan.loss.definition, plan.loss.delta

@@ -18,7 +18,7 @@ from treetop.domain.constraints import COUNTED, LISTED
 from treetop.domain.standards import coding_of
 from treetop.errors import HierarchyError, ReleaseError
 from treetop.io.source import Prepare
-from treetop.plan.fields.ordinary import ELSEWHERE
+from treetop.plan.fields.declarations import ELSEWHERE
 from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan
 from treetop.release import folder as files

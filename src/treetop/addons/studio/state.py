@@ -20,7 +20,7 @@ from treetop.addons.studio.wording import control_for
 from treetop.domain.spine import BELOW, TIMES, problem_with_name
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.plan.fields import DEGREES, GROUPS
-from treetop.plan.fields.ordinary import SOURCES
+from treetop.plan.fields.declarations import SOURCES
 from treetop.plan.file import PlanFile, family_of, named_files, parse_plan, plan_text
 from treetop.plan.file.describe import value as written
 from treetop.plan.file.edit import Changes, changed, parsed, renamed

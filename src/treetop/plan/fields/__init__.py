@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from treetop.plan.fields import graph, groups, ordinary
+from treetop.plan.fields.declarations import ALL_FIELDS
 from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, RECORDS, Field, Ran, Section, Values, follow
 from treetop.plan.resolution import Resolution
 
@@ -127,4 +127,4 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction) else value
 
 
-declare(*ordinary.FIELDS, *graph.FIELDS, *groups.FIELDS)
+declare(*ALL_FIELDS)

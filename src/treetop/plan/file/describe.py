@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from treetop.plan import fields
-from treetop.plan.fields.graph import CLEANING
-from treetop.plan.fields.ordinary import ATTRIBUTE, FACT
+from treetop.plan.fields.declarations import ATTRIBUTE, CLEANING, FACT
 from treetop.plan.file.stated import PlanFile, Said
 from treetop.plan.plan import Plan
 

@@ -17,7 +17,7 @@ from treetop.inspection import EdgeLayout, GroupLayout, Inspection
 from treetop.inspection.suggest import Suggestion, sound_levels
 from treetop.io.source import PACKED
 from treetop.plan import fields
-from treetop.plan.fields.ordinary import ATTRIBUTE
+from treetop.plan.fields.declarations import ATTRIBUTE
 from treetop.plan.file.describe import key, value
 from treetop.plan.mechanism import MOST_CELLS
 

@@ -27,8 +27,8 @@ from treetop.io.source import leaves_out, selected
 from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
 from treetop.plan.degrees import DEGREE, NEIGHBOURS, degree_plan, regional_degree_plan
+from treetop.plan.fields.declarations import ANY_ATTRIBUTES, ELSEWHERE, FACT, ORDERS
 from treetop.plan.fields.field import NAME, Section
-from treetop.plan.fields.ordinary import ANY_ATTRIBUTES, ELSEWHERE, FACT, ORDERS
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_data
 from treetop.plan.file.stated import PlanFile, Stated, read_stated

@@ -17,8 +17,8 @@ from treetop.io.row_batch import as_text
 from treetop.io.source import OPTIONS, BlankLines, Positions, Prepare, Source, as_public
 from treetop.io.table import read
 from treetop.plan import fields
+from treetop.plan.fields.declarations import ATTRIBUTE
 from treetop.plan.fields.field import Section
-from treetop.plan.fields.ordinary import ATTRIBUTE
 from treetop.plan.file.attributes import Attribute, Lookup, read_attributes, read_lookups
 from treetop.plan.file.graph import GraphFile, private_tables
 from treetop.plan.file.paths import PublicFile, public_files, refuse_private
