@@ -128,7 +128,6 @@ def _open_to_others(*paths: Path) -> Path | None:
 
 @cache
 def _is_private_group(number: int) -> bool:
-    """Whether a group has no member but the user, as on systems that make one group per user."""
     import grp
     import pwd
 

@@ -40,7 +40,6 @@ class ProgressBar:
         return self
 
     def __call__(self, stage: str, done: float) -> None:
-        """Show that this much of a stage is done."""
         if self._page is not None:
             self._page.show(f'<progress value="{done:.3f}"></progress> {html.escape(stage)} {done:.0%}')
         if self._progress is None or self._task is None:

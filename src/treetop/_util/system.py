@@ -64,7 +64,6 @@ def too_little() -> str | None:
 
 
 def _field(file: str, name: str) -> int | None:
-    """Return a field of a system file, which is in kilobytes."""
     try:
         lines = Path(file).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

@@ -37,7 +37,6 @@ class Cleaning:
     """For whole numbers: the smallest that is plausible."""
     most: int | None = None
     width: int | None = None
-    """How many numbers make a class, from the smallest on; None keeps each number as it is."""
     missing: str = MISSING
     """The code of a value that is missing, or implausible."""
     other: str = OTHER

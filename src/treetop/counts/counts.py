@@ -272,5 +272,4 @@ def _make_distinct(keys: _Keys, bounds: Ints) -> int:
 
 
 def _before(number: Ints) -> Ints:
-    """Return the sum of all numbers before each one, and of all of them."""
     return np.concatenate([[0], np.cumsum(number)])

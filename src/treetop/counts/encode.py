@@ -280,7 +280,6 @@ class _Attribute:
             told.add(codes, None if weights is None else weights[unknown], self.book, self._width)
 
     def _text(self, column: Any) -> pa.StringArray:
-        """Return the values of a column as the steward wrote them."""
         coding = self.tree.coding
         return as_text(column, self.column) if coding is None else coding.text(column, self.column)
 

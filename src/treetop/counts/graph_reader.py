@@ -259,7 +259,6 @@ def read_edges(
 
 
 def _keys(starts: list[Numbers], stops: list[Numbers], directed: bool) -> NDArray[np.uint64]:
-    """Return the two ends of each edge as one word; of an edge without direction the smaller end is above."""
     keys = np.empty(sum(map(len, starts)), np.uint64)
     at = len(keys)
     while starts:

@@ -177,7 +177,6 @@ class Dates:
     levels: Sequence[str]
     """Some of year, quarter, month, week and day, coarse to fine."""
     first: str | date
-    """The first day that is counted; of a month or a year, its first."""
     last: str | date
     """The last day that is counted; of a month or a year, its last."""
     format: str = _ISO
@@ -246,7 +245,6 @@ class Dates:
 
     @cached_property
     def _known(self) -> tuple[pa.StringArray, pa.StringArray]:
-        """Dates as they are looked up, and the code of each."""
         digits = 10 if "dd" in self.format else 7 if "mm" in self.format else 4
         number = len(self.columns[-1])
         days = ((self.first + timedelta(day)).isoformat() for day in range(number))  # type: ignore[operator]

@@ -66,7 +66,6 @@ class Fact:
     unchecked: bool = False
     """Whether the private table is not compared with it before anything is spent; it is kept all the same."""
     sha256: str | None = None
-    """Refuses other contents; the plan of a release has it."""
 
     def __post_init__(self) -> None:
         for name in ("invariant", "unchecked"):

@@ -66,7 +66,6 @@ class Level:
     """`attribute.level`, or just the attribute where it is refined once; several are joined by ` * `."""
     parts: tuple[AttributeStep, ...]
     nodes: int
-    """How many nodes the whole domain has at this level."""
 
     @property
     def is_merged(self) -> bool:

@@ -214,7 +214,6 @@ def make_standard(name: str, levels: Sequence[str] | None, codes: Iterable[str] 
 
 
 def _rule(name: str, level: str, columns: Mapping[str, Sequence[str]]) -> Rule:
-    """Return the rule that makes codes of a level of the text of a column."""
     if level in _AGES:
         return Bands(_AGES[level])
     finest = list(columns.values())[-1] if columns else ()
@@ -234,7 +233,6 @@ def _rule(name: str, level: str, columns: Mapping[str, Sequence[str]]) -> Rule:
 
 @lru_cache(maxsize=2)
 def _rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of a file of the package."""
     text = files("treetop.domain").joinpath(f"data/{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 

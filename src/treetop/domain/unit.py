@@ -428,7 +428,6 @@ class GuaranteeCondition:
     """One condition of a guarantee, public like the plan that states it."""
 
     words: str
-    """The condition, as a clause that follows "only if"."""
     trees: Mapping[str, str] = field(default_factory=dict)
     """By attribute that it is about, the SHA-256 of the hierarchy."""
     states: Any = None

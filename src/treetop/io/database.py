@@ -50,8 +50,6 @@ def sqlite_path(url: str) -> Path:
 
 @dataclass(frozen=True)
 class _Database:
-    """A database that is open for reading only."""
-
     run: Run
     is_one_query: Callable[[str], bool]
     """Tells whether a text is one statement that reads. A query is put in parentheses: it must not close them itself,

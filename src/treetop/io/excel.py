@@ -95,7 +95,6 @@ def _rows(sheet: Any, where: str) -> Iterator[list[Any]]:
 
 
 def _names(rows: Iterator[list[Any]], source: Source, where: str, sheet: Any) -> list[str]:
-    """Return the names of the columns: those of the first row, or those that the plan gives."""
     if source.header is False:
         width = sheet.width
         if source.names is not None and len(source.names) != width:

@@ -108,7 +108,6 @@ def first_rows(text: str, delimiter: str, is_cut: bool) -> list[list[str]]:
 
 
 def _why(name: str, values: list[str]) -> str:
-    """Explain why a first field looks like a value above others; empty if it does not."""
     if not name:
         return ""
     if name.lower() in MISSING:
@@ -140,7 +139,6 @@ def _look(name: str) -> str:
 
 
 def _kinds(text: str) -> tuple[bool, bool]:
-    """Tell whether there are digits in a text, and letters."""
     return any(map(str.isdigit, text)), any(map(str.isalpha, text))
 
 

@@ -249,7 +249,6 @@ def _from_file(part: ReadRequest, path: Path) -> _Rows:
 
 
 def _read(format: SourceFormat, part: ReadRequest) -> Shared:
-    """Read one place, after refusing options that its format does not take."""
     source = part.source
     if source.fields is not None and not format.is_text:
         raise DataError(f"{part.where}: fields are positions in fixed-width text, and this is none: leave them out")
@@ -319,14 +318,12 @@ def same_table(table: Any, other: Any) -> str | None:
 
 
 def _server(source: Source) -> str | None:
-    """Return the address of a database that is no file."""
     if source.scheme is None or source.scheme == "sqlite":
         return None
     return without_password(str(source.location))
 
 
 def _files(source: Source) -> list[Path]:
-    """Return the files that a source reads; none of a pipe."""
     if source.scheme == "sqlite":
         return [resolved(sqlite_path(str(source.location)))]
     if source.location == "-":

@@ -34,7 +34,6 @@ class FactCheck:
     margins: tuple[Margin, ...]
 
     def __call__(self, unit: Unit, repair: NodeRepair, drops: bool) -> None:
-        """Refuse facts that cannot be kept for certain."""
         if not self.facts:
             return
         if repair.again:
@@ -155,7 +154,6 @@ def refuse_private_facts(facts: PublicFacts, tables: Sequence[Any]) -> None:
 
 
 def _counts(fact: TableFact) -> bool:
-    """Whether a fact states counts or bounds."""
     return fact.boxes is not None or INVARIANT in fact.kinds
 
 

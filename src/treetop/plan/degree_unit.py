@@ -127,7 +127,6 @@ class ThetaChoice:
     """The choice of theta: its candidates, its share of the loss, and the measurements once it is made."""
 
     candidates: tuple[int, ...]
-    """Public candidates in ascending order."""
     share: Fraction = SHARE
     """Share of the loss for the choice, divided evenly among candidates."""
     measured: tuple[int, ...] | None = None

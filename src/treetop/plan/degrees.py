@@ -201,7 +201,6 @@ def _with_share(plan: Plan, part: Part, share: Fraction) -> Part:
 def _plan(
     unit: DegreeUnit, loss: Loss, mechanism: Mechanism, regions: Hierarchy | None = None, place: str = "", **more: Any
 ) -> Plan:
-    """Return a plan for degrees, of a whole graph or of its regions."""
     return Plan(
         spine=spine_of_numbers(DEGREE, unit.largest, regions, place),
         unit=unit,

@@ -67,7 +67,6 @@ Which groups there are, and in which region, is public.
     form: Form | None
     """Measured form: the number of groups of each size, or of each size and those below."""
     largest: int | None
-    """The largest size that is told apart."""
 
     def __init__(
         self,

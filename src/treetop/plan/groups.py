@@ -49,7 +49,6 @@ class GroupSizeReader(Reader):
     not_top_down: ClassVar[str] = NOT_TOP_DOWN
 
     rows: Rows
-    """Meaning of a row of the private table."""
     number: int
     """Number of groups: public, and released exactly."""
     listed: GroupList | None = field(default=None, repr=False)

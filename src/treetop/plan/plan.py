@@ -37,10 +37,8 @@ class Plan:
     """The decisions of a release: its tables, protected unit and loss. Made without private data."""
 
     spine: Spine
-    """The public order of refinement."""
     unit: Unit
     loss: Loss
-    """The privacy loss of the whole release."""
     split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
     """Shares of the loss over the measured levels: even, by weights, or exact."""
     repair: Repair = "chebyshev"
@@ -50,7 +48,6 @@ class Plan:
     unknown: Unknown = "error"
     """Treatment of rows with codes that are not in a hierarchy."""
     title: str = ""
-    """Title of the release, for the card."""
     resolve: Literal["full"] | Mapping[str, Number] | Resolution = "full"
     """Named children: all that are repaired to more than zero, or only those with significant measurements, by a false
     discovery rate, `{"fdr": 0.05}`, or by a number of standard deviations, `{"sigmas": 3}`."""
@@ -68,7 +65,6 @@ class Plan:
     reader: Reader = field(default_factory=RecordReader)
     """What is counted: records, or what `group_plan` and `degree_plan` make."""
     mechanism: Mechanism = field(default_factory=TopDown)
-    """How it is measured."""
     budget: Fraction = field(init=False, repr=False)
     """The budget that the levels share: epsilon if pure, otherwise rho."""
     workload: Workload = field(init=False, repr=False)
@@ -126,7 +122,6 @@ class Plan:
         self.reader.check_workload(self)
 
     def _settle_preference(self) -> None:
-        """Set repair and order from a preference, and clear the preference."""
         if self.prefer is None:
             return
         _choice("prefer", self.prefer, tuple(PREFERENCES))

@@ -106,7 +106,6 @@ class Workload:
     """Everything that one run measures of private counts."""
 
     parts: tuple[Part, ...]
-    """The tables, in measuring order."""
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
@@ -246,7 +245,6 @@ def without_margins(split: Literal["uniform"] | Mapping[str, Number] | Split) ->
 
 
 def _usual(levels: Sequence[str]) -> dict[str, Number]:
-    """Return the default weights of levels, beside margins."""
     return {**dict.fromkeys(levels, 1), levels[-1]: WEIGHT_OF_LEAVES}
 
 
@@ -326,7 +324,6 @@ class LevelAccuracy:
     """"± all": all counts of the level are, at once, within this of the truth with the stated confidence; None if
     margins are kept, since no such bound is proved for counts that agree with two tables."""
     title: str = ""
-    """Title of the counts, in words."""
     exact: bool = False
     """Whether its counts are released without noise: all neighbours have the same, or facts fix them."""
     fitted: bool = False
@@ -338,10 +335,8 @@ class Accuracy:
     """The accuracy of every level and margin. Print it for people; `to_dicts` is for programs."""
 
     levels: tuple[LevelAccuracy, ...]
-    """One row per level, from the total down."""
     confidence: float
     margins: tuple[LevelAccuracy, ...] = ()
-    """One row per table beside the spine."""
 
     @property
     def rows(self) -> tuple[LevelAccuracy, ...]:

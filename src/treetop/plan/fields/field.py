@@ -34,7 +34,6 @@ class Section:
     """The values of one section of a plan file."""
 
     file: str
-    """The plan file's name for messages."""
     name: str
     """Dotted name; empty at the top of the file."""
     values: Mapping[str, Any]
@@ -134,7 +133,6 @@ class Kind:
     read: Callable[[Section, str], Any]
     """Reads and checks the value of a key in a section; None if it is missing."""
     schema: Mapping[str, Any]
-    """Its JSON Schema."""
     names_file: bool = False
     """Whether the value, or each value of a table, is the path of a file."""
 
@@ -244,7 +242,6 @@ def _dates(section: Section, key: str) -> dict[str, Any] | None:
 
 
 def _labels(section: Section, key: str) -> dict[str, Any] | None:
-    """Return labels by code, or by level and code."""
     if not section.has(key):
         return None
     if not isinstance(section.values[key], dict):
@@ -273,7 +270,6 @@ def _encoding(section: Section, key: str) -> str | None:
 
 
 def _keep(section: Section, key: str) -> dict[str, tuple[str, ...]] | None:
-    """Return the values that a row must have, by column."""
     if section.get(key) is None:
         return None
     if not isinstance(section.values[key], dict):
@@ -397,15 +393,11 @@ class Field:
     name: str
     kind: Kind
     help: str
-    """One sentence for the reference."""
     _: KW_ONLY
     default: Any = None
-    """Value if the field is left out."""
     since: str = "0.1"
-    """Version that introduced it."""
     families: tuple[str, ...] = (RECORDS,)
     question: str = ""
-    """Question for an open field, here and in drafts."""
     asked: Callable[[Values], bool] | None = None
     """Whether it must be answered, given all values; None if it has a default or may be left out."""
     sketch: str = ""

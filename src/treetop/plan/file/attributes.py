@@ -37,15 +37,11 @@ class Lookup:
 
     file: Path
     source: Source
-    """The file with its read options."""
     code: str
     """Column with the leaf codes."""
     name: str | None = None
-    """Column with the names of the leaves."""
     latitude: str | None = None
-    """Column with the latitudes of the leaves, in degrees."""
     longitude: str | None = None
-    """Column with the longitudes of the leaves, in degrees."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +49,7 @@ class Attribute:
     """One attribute as stated in a plan file, before its hierarchy is read."""
 
     section: Section
-    """Its section as written."""
     column: str
-    """Its column in the private table."""
     stated: Mapping[str, Any]
     """Its fields, checked for type."""
 
@@ -189,7 +183,6 @@ def _attribute(name: str, sections: Section, family: str) -> Attribute:
 
 
 def _contradiction(given: set[str]) -> str | None:
-    """Describe contradicting fields; None if there are none."""
     sources = [key for key in SOURCES[:-1] if key in given]
     if "standard" in given and "hierarchy" in given and "codes" not in given:
         return 'standard cuts the codes of a file: name their column, as in codes = "NUTS_ID"'
@@ -278,7 +271,6 @@ def _column(file: Source, name: str) -> list[str]:
 
 @contextmanager
 def _system_errors() -> Iterator[None]:
-    """Convert operating system errors about an impossible path into a message."""
     try:
         yield
     except (OSError, ValueError) as problem:

@@ -121,7 +121,6 @@ def renamed(text: str, section: Path, name: str, file: str = "the plan") -> str:
 
 
 def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: str) -> None:
-    """Change a field in the parsed values."""
     inner = values
     for part in section:
         if item is None and part not in inner:
@@ -150,7 +149,6 @@ def _not_understood(file: str) -> PlanFileError:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values without empty sections."""
     found = {name: _plain(item) if isinstance(item, dict) else item for name, item in values.items()}
     return {name: item for name, item in found.items() if item != {}}
 
@@ -193,7 +191,6 @@ def _path(name: str) -> Path:
 
 
 def _end(lines: Sequence[str], start: int, value: str) -> int:
-    """Return the end of a value that may take several lines."""
     for quotes in ('"""', "'''"):
         if value.startswith(quotes):
             stop = start + 1
@@ -209,7 +206,6 @@ def _end(lines: Sequence[str], start: int, value: str) -> int:
 
 
 def _opened(text: str) -> int:
-    """Return the number of open brackets at the end of a line."""
     bare = _TEXTS.sub("", text).partition("#")[0]
     return sum(map(bare.count, "[{")) - sum(map(bare.count, "]}"))
 
@@ -246,7 +242,6 @@ def _without(lines: list[str], section: Path, name: str) -> list[str]:
 
 
 def _without_table(lines: list[str], section: Path) -> list[str]:
-    """Return the lines without a section of this name, and those under it."""
     gone = _table_lines(lines, section)
     return [line for at, line in enumerate(lines) if at not in gone]
 
@@ -278,11 +273,8 @@ class Difference:
     """A field that differs between two plan files."""
 
     field: str
-    """Its dotted name."""
     before: str | None
-    """Value in the earlier file; None if it is missing."""
     after: str | None
-    """Value in the later file; None if it is missing."""
 
 
 def differences(before: str, after: str) -> list[Difference]:

@@ -31,9 +31,7 @@ class GraphFile:
     """The graph of a plan file, and how its tables are read."""
 
     graph: Graph
-    """The graph; its tables are named, not read."""
     counts: str
-    """The counted object: "edges", "nodes" or "degrees"."""
     columns: tuple[str, ...]
     """Columns of the node table that the plan uses."""
     people: Mapping[str, Any] = field(default_factory=dict)
@@ -210,7 +208,6 @@ def read_graph(
 
 
 def _people_table(location: str, stated: Mapping[str, Any]) -> Source:
-    """Return the table of the people with its reading options."""
     prepare = {key: value for key, value in stated.items() if key not in OPTIONS}
     options = {key: value for key, value in stated.items() if key in OPTIONS}
     return Source(location, **options, prepare=Prepare(**prepare) if prepare else None, option_prefix="nodes_")

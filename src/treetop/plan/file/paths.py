@@ -64,11 +64,8 @@ class PublicFile:
     """A public file that a plan names."""
 
     section: str
-    """Section that names it."""
     field: str
-    """Field that names it, for messages."""
     path: Path
-    """Path, found from the plan file's folder."""
     why: str
     """Reason why it may not be the private table, with a remedy."""
 
@@ -103,7 +100,6 @@ def _hierarchies(attributes: Mapping[str, Attribute]) -> Iterator[tuple[str, str
 
 
 def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
-    """Yield the section, the field, the name and the reason of each file but the hierarchies."""
     for table, fact in _items(values[""].get("facts")):
         given = fact if isinstance(fact, Mapping) else {"exact": fact}
         for kind in (*COUNTED, *LISTED):

@@ -59,7 +59,6 @@ def stated_facts(stated: Stated, spine: Spine, columns: Mapping[str, str]) -> Pu
 
 
 def _has_pairs(graph: Mapping[str, Any], spine: Spine, columns: Mapping[str, str]) -> bool:
-    """Whether edges without direction are counted between the same places at both ends."""
     ends = [column.partition(".")[2] for column in columns.values()]
     if not graph or graph["counts"] != "edges" or graph["directed"]:
         return False
@@ -141,7 +140,6 @@ def read_groups(stated: Stated) -> PlanFile:
 
 
 def _refuse_beside_groups(stated: Stated) -> None:
-    """Refuse fields that only plans for other counts have."""
     attributes, section = stated.attributes, stated.sections
     if len(attributes) > 1:
         raise PlanFileError(
@@ -265,7 +263,6 @@ def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Plan:
 
 
 def _refuse_beside_degrees(stated: Stated) -> None:
-    """Refuse fields that only plans for other counts have."""
     attributes, section, release = stated.attributes, stated.sections, stated.values["release"]
     if len(attributes) > 1:
         raise PlanFileError(
@@ -372,7 +369,6 @@ def _read_spine(stated: Stated) -> PlanFile:
 def _named_split(
     name: str, spine: Spine, facts: PublicFacts, unit: Unit, loss: Loss, unknown: Unknown
 ) -> dict[str, Fraction]:
-    """Return a named split of the measured tables, excluding those that facts fix or make impossible."""
     measured = narrowed(spine, facts.possible) if facts else spine
     names = [TOTAL, *(level.name for level in spine.levels)]
     known = {names[index] for index in known_levels(spine, facts)}
@@ -404,7 +400,6 @@ def _check_release(section: Mapping[str, Section], release: dict[str, Any]) -> N
 
 
 def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) -> Spine:
-    """Return the spine with the order from [spine]; one attribute needs none."""
     if isinstance(order, str):
         _refuse_third(section, order, trees)
     with section.located():

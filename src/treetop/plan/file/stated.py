@@ -67,62 +67,38 @@ class PlanFile:
     plan: Plan
     path: Path
     text: str = field(repr=False)
-    """Text of the file, unchanged."""
     attributes: Mapping[str, Mapping[str, Any]] = field(repr=False)
     """Sections of the attributes, as written."""
     columns: Mapping[str, str]
-    """Column of each attribute in the private table."""
     lookups: Mapping[str, Lookup] = field(repr=False)
-    """Lookup of each attribute with a hierarchy file: the file and its columns for exports."""
     description: str = ""
-    """Long description of the release."""
     loss_is_open: bool = False
     """Whether the file leaves the loss open, so that the plan's epsilon is only a stand-in."""
     source: str | None = None
-    """The private table: a path (found from the plan file's folder), a glob, or a database URL."""
     query: str | None = None
-    """Query, if the source is a database."""
     count: str | None = None
-    """Column with the number of records that a row stands for."""
     records: int | None = None
-    """About how many records there are, as public knowledge."""
     period: str | None = None
-    """Period of the data, in words."""
     delimiter: str | None = None
-    """Field separator of a CSV file."""
     encoding: str | None = None
     fields: Positions | None = None
-    """Positions of the fields of fixed-width text."""
     keep: Mapping[str, tuple[str, ...]] | None = None
-    """Values that a row must have to be included, by column."""
     drop: Mapping[str, tuple[str, ...]] | None = None
-    """Values that exclude a row, by column."""
     sheet: str | None = None
-    """Sheet of a workbook."""
     comment: str | None = None
-    """First character of lines above the table of a CSV file that are none of its rows."""
     header: bool | None = None
-    """Whether a CSV file has a header; None assumes one unless a name in it looks like a value."""
     names: tuple[str, ...] | None = None
-    """All column names of a CSV file without header."""
     blank_lines: BlankLines = "record"
-    """Whether an empty line is a record or ignored."""
     trim: bool | tuple[str, ...] | None = None
-    """Text columns to strip of blanks at both ends; True for all."""
     missing: tuple[str, ...] | None = None
-    """Texts that stand for a missing value."""
     thousands: Mapping[str, str] | None = None
-    """Thousands separator by number column."""
     replace: Mapping[str, str] | None = None
-    """Public file by column that replaces codes: two columns, old and new."""
     pad: Mapping[str, int] | None = None
-    """Length to which codes are padded, by column."""
     elsewhere: bool = False
     """Whether every hierarchy was given a leaf for unknown codes, which its file does not have."""
     graph: GraphFile | None = None
     """The graph, if its edges or nodes are the private table."""
     keep_measurements: bool = False
-    """Whether a release keeps all measurements."""
     groups: Mapping[str, Any] | None = field(default=None, repr=False)
     """Section [groups] as written; None for other plans."""
     public_files: tuple[PublicFile, ...] = field(default=(), repr=False)
@@ -195,7 +171,6 @@ class Stated:
     path: Path
     text: str
     family: str
-    """Family of the plan."""
     sections: Mapping[str, Section]
     """Sections as written; missing ones are empty."""
     values: Mapping[str, Any]
