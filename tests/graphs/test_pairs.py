@@ -177,6 +177,7 @@ def test_the_order_of_a_spine_without_a_level_is_that_of_its_own_places(here: Pa
     [
         ('order = "origin-first"', 'order = "merged"', "one after the other"),
         ('order = "origin-first"', 'order = "origin-first"\nmargins = ["origin.region"]', "a margin would be that of"),
+        ('order = "origin-first"', 'order = "origin-first"\nmargins = "each"', "leave margins out"),
         ("keep_measurements = true", "resolve = { fdr = 0.05 }", "would be left at one end"),
         ("[unit]", '[facts]\n"origin.region" = { at_most = "places.csv" }\n[unit]', "places.csv"),
         (

@@ -81,6 +81,11 @@ def test_a_format_for_flows_refuses_sizes_and_names_one_that_takes_them(
     assert "no origin" in message and "Export it to csv" in message
 
 
+def test_parts_are_refused_before_anything_is_read(write: Write, tmp_path: Path, refused: Callable[..., str]) -> None:
+    message = refused("release", write(), "no such file", "--out", tmp_path / "cut", "--part", 2)
+    assert "written as one part" in message and not (tmp_path / "cut").exists()
+
+
 def test_a_plan_is_tried_on_published_numbers_of_other_groups(write: Write, twin: Path) -> None:
     found = told("plan", write(), "--twin", twin, "--runs", 4)
     levels = found["trials"]["levels"]

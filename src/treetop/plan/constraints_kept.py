@@ -34,6 +34,7 @@ class FactCheck:
     margins: tuple[Margin, ...]
 
     def __call__(self, unit: Unit, repair: NodeRepair, drops: bool) -> None:
+        """Refuse facts that cannot be kept for certain."""
         if not self.facts:
             return
         if repair.again:

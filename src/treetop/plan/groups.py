@@ -60,7 +60,10 @@ class GroupSizeReader(Reader):
         if self.rows not in (kinds := ("people", "groups", "histogram")):
             raise PlanError(f"rows is {self.rows!r}{nearest(str(self.rows), kinds)}; choose one of {', '.join(kinds)}")
         if plan.loss.accounting == "exact":
-            raise PlanError('exact accounting is not for group sizes: leave it out, or write accounting = "zcdp"')
+            raise PlanError(
+                "exact accounting is not for group sizes: it knows the loss of counts that all move by one, and one "
+                'unit may move numbers of groups by several. Leave it out, or write accounting = "zcdp"'
+            )
         if whole(self.number) is None:
             raise PlanError(f"number is {self.number!r}: give the number of all groups, 1 or more")
         if self.rows == "people" and self.list_sha256 is None:

@@ -107,6 +107,11 @@ def publish(
         if (options.columns, options.count, options.description, options.period) != (None, None, "", None):
             raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
         options = replace(options, keep_measurements=options.keep_measurements or file.keep_measurements)
+    if part is not None and plan.reader.axis is not None:
+        raise PlanError(
+            f"a release of {plan.reader.name} by region is written as one part, since its intervals rest on all that "
+            "was measured together: leave `part` out"
+        )
     run, place = ChargedRun(plan, options, facts), Path(out)
     with claimed(place, force) as beside:
         source = _private_table(file, plan, table, query)

@@ -121,6 +121,11 @@ def _order(section: Section, key: str) -> str | None:
 def _named_split(example: str, known: Mapping[str, object]) -> Kind:
     def read(section: Section, key: str) -> str | None:
         name = section.get(key)
+        if name in SPLITS and name not in known:
+            raise section.problem(
+                f"{key} is {name!r}, which weighs levels that are refined one after the other, and here all levels are "
+                f"repaired at once: give weights by level, as in split = {example}"
+            )
         if name is not None and not (isinstance(name, str) and name in known):
             hint = nearest(name, known) if isinstance(name, str) and len(known) > 1 else ""
             section.refuse(key, f"{_either(known)} or a table of weights, such as split = {example}{hint}")

@@ -38,11 +38,15 @@ class Section:
     """Dotted name; empty at the top of the file."""
     values: Mapping[str, Any]
 
-    def only(self, known: Sequence[str], homes: Mapping[str, str] | None = None) -> Section:
-        """Refuse unknown keys; `homes` gives the right section of misplaced ones."""
+    def only(
+        self, known: Sequence[str], homes: Mapping[str, str] | None = None, reasons: Mapping[str, str] | None = None
+    ) -> Section:
+        """Refuse unknown keys; `homes` gives the right section of misplaced ones, `reasons` why some cannot be."""
         for key in self.values:
             if key in known:
                 continue
+            if (reason := (reasons or {}).get(f"{self.name}.{key}")) is not None:
+                raise self.problem(f"{key}: {reason}: leave {key} out")
             hint = nearest(key, known)
             if homes and key in homes:
                 hint = f" (it belongs under [{homes[key]}])"

@@ -263,7 +263,10 @@ def _graph(inspection: Inspection, layout: EdgeLayout, folder: Path) -> list[str
     lines += asked("nodes", 'nodes = "people.csv"') if nodes is None else [nodes]
     lines += [f"edges = {value(_relative(inspection.path, folder))}"]
     lines += [f"{name} = {value(getattr(layout, name))}" for name in ("id", "source", "target")]
-    lines += [*asked("relation", 'relation = "edge"'), "directed = true  # or false: one edge is two people"]
+    lines += [
+        *asked("relation", 'relation = "edge"'),
+        "directed = true  # or false: one edge is two people; then leave margins out",
+    ]
     if place is None:
         return [*lines, *asked("largest", "largest = 50")]
     first = replace(place, name="origin", column=f"source.{place.column}")

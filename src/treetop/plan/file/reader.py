@@ -153,8 +153,6 @@ def _refuse_beside_groups(stated: Stated) -> None:
         raise section["data"].problem("unknown: the number of groups is public, so none is left out: correct the table")
     if not stated.values["release"]["intervals"] and section["release"].has("confidence"):
         raise section["release"].problem("intervals are off, but have a confidence: keep one")
-    if stated.values["loss"]["accounting"] == "exact":
-        raise section["loss"].problem("accounting: exact accounting is not for group sizes: leave it out")
 
 
 def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
@@ -355,6 +353,11 @@ def _read_spine(stated: Stated) -> PlanFile:
     if not section["spine"].has("margins") and (usual := _USUAL_MARGINS.get(str(order))) is not None:
         values["spine"]["margins"] = usual
     facts = stated_facts(stated, spine, columns)
+    if facts.ordered is not None and section["spine"].has("margins") and values["spine"]["margins"] != "none":
+        raise section["spine"].problem(
+            "margins: of unordered pairs, which end comes first means nothing, and a margin would be that of one end: "
+            "leave margins out; queries count what touches a place"
+        )
     # What remains to go wrong: a split that misses a level, a cap on a level that is not there.
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":

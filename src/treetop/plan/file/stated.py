@@ -160,6 +160,20 @@ def _codes(path: Path) -> dict[str, str]:
     return found
 
 
+_AT_ONCE = "are measured at all levels together and repaired at once"
+_REASONS: Mapping[str, Mapping[str, str]] = {
+    fields.GROUPS: {
+        "release.resolve": f"group sizes {_AT_ONCE}, so that no count stays behind at a coarser node",
+        "release.prefer": f"it decides a repair from the top down, and group sizes {_AT_ONCE}, as [groups] repair says",
+        "unit.id_clean": "ids of people and groups are compared as they are written, and with the public list; blanks "
+        "at their ends are taken away by trim under [data]",
+    },
+    fields.DEGREES: {
+        "release.resolve": f"degrees {_AT_ONCE}, so that no count stays behind at a coarser node",
+        "release.prefer": f"it decides a repair from the top down, and degrees {_AT_ONCE}",
+    },
+}
+"""Why plans of a family cannot have some fields of the others."""
 _FIRST_ASKED = ("graph", ATTRIBUTE, "", "spine", "groups")
 """Sections with questions that are asked first."""
 
@@ -282,7 +296,8 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
             '"regions"); leave [facts] out'
         )
     top = Section(str(path), "", given).only(known, homes)
-    sections = {name: top.table(name).only(fields.names(name, family)) for name in named}
+    reasons = _REASONS.get(family)
+    sections = {name: top.table(name).only(fields.names(name, family), reasons=reasons) for name in named}
     attributes = read_attributes(top, family)
     values: dict[str, Any] = {name: fields.read(section, name, family) for name, section in sections.items()}
     values |= {"": fields.read(top, "", family), "attributes": attributes}
