@@ -145,9 +145,12 @@ class _LevelRows:
         """Deal all leaves of several shards out to files by their first codes, and yield the files sorted."""
         spine, first = self.release.spine, list(self.release.spine.attributes).index(attributes_of(self.release)[0])
         tree = spine.trees[first]
-        number = np.zeros(tree.sizes[-1], np.int64)
-        for nodes, _ in self.release.whole.shards.groups_meeting({}):
-            number += np.bincount(nodes[first], minlength=len(number))
+        # Summed by a generator, whose last leaves are let go before the next shard is read.
+        groups = self.release.whole.shards.groups_meeting({})
+        number: NDArray[np.int64] = sum(
+            (np.bincount(nodes[first], minlength=tree.sizes[-1]) for nodes, _ in groups),
+            start=np.zeros(tree.sizes[-1], np.int64),
+        )
         listed = np.empty_like(number)
         listed[tree.listing(len(tree.levels) - 1)] = number
         after = np.cumsum(listed)
