@@ -42,13 +42,19 @@ def test_an_answer_that_is_filled_in_is_the_only_change(
 
 def test_comments_stay(spine: tt.Spine, trip: tt.Unit) -> None:
     filled = filled_in(FILES["first"], tt.Plan(spine, trip, LOSSES[0]), "plan.toml")
-    assert filled.startswith("[loss] # asked\nepsilon = 0.5\ndelta = 1e-9\n")
-    assert "# why" in filled
+    assert filled.startswith("[loss] # asked\n# why\nepsilon = 0.5\ndelta = 1e-9\n")
+
+
+def test_a_split_stands_after_its_section(spine: tt.Spine, trip: tt.Unit) -> None:
+    plan = tt.Plan(spine, trip, LOSSES[1], split={"place.state": 1, "sex": 2, "place.county": 3})
+    split = '[loss.split]\n"place.state" = 1\nsex = 2\n"place.county" = 3\n'
+    assert filled_in(FILES["first"], plan, "p") == f"[loss] # asked\n# why\nepsilon = 2\n\n{split}\n[unit]\n{TITLE}"
+    assert filled_in(FILES["none"], plan, "p") == f"{TITLE}\n[loss]\nepsilon = 2\n\n{split}"
 
 
 def test_what_cannot_be_filled_in_is_not(spine: tt.Spine, trip: tt.Unit) -> None:
-    for text in ("loss.epsilon = 1\n", "loss = { epsilon = 1 }\n", '[loss]\n"epsil\\u006fn" = 1\n'):
-        with pytest.raises(PlanFileError, match="plan.toml: .* paste the lines by hand"):
+    for text in ("loss.epsilon = 1\n", "loss = { epsilon = 1 }\n"):
+        with pytest.raises(PlanFileError, match="plan.toml: .* change it in an editor"):
             filled_in(text, tt.Plan(spine, trip, LOSSES[0]), "plan.toml")
 
 
