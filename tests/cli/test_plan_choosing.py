@@ -127,8 +127,10 @@ def test_a_plan_is_not_written_over_another_nor_where_its_paths_lead_elsewhere(p
     (plan.parent / "other").mkdir()
     code, message = failure(plan, "--target", "town=20", "--write", plan.parent / "other" / "a.toml")
     assert code == 2 and "relative to its folder" in message
-    change(plan, "[loss]", "")
-    change(plan, "epsilon = 1.0\ndelta = 1e-8\nsplit =", '[loss]\n"epsil\\u006fn" = 1.0\ndelta = 1e-8\nsplit =')
+    inline = plan.read_text().replace(
+        '[loss]\n# decided by the board\nepsilon = 1.0\ndelta = 1e-8\nsplit = "uniform"\n', ""
+    )
+    plan.write_text(f"loss = {{ epsilon = 1.0, delta = 1e-8 }}\n{inline}")
     code, message = failure(plan, "--target", "town=20", "--write", plan.parent / "a.toml")
     assert code == 2 and "change it in an editor" in message
     assert not (plan.parent / "a.toml").exists()
@@ -213,6 +215,7 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--squared-error", "9", "--target", "town=20"], 2, "--squared-error needs --prior"),
         (["--refine", "--twin", "twin.csv"], 2, "--refine needs --prior"),
         (["--prior", "twin.csv", "--shares", "town"], 2, "--shares needs --refine"),
+        (["--prior", "twin.csv", "--refine", "--shares-weight", "log"], 2, "--shares-weight needs --shares"),
         (["--prior", "twin.csv", "--refine", "--weight", "town=2", "--shares", "town"], 2, "--shares or --weight"),
         (["--prior", "twin.csv", "--prior-source", "x", "--refine", "--shares", "town"], 2, "each by its full name"),
         (["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"], 2, "--objective consistent"),
@@ -355,9 +358,9 @@ def test_a_split_is_found_for_consistent_counts_and_refined_by_trials(plan: Path
 def test_a_split_is_refined_for_the_shares_that_counts_are_used_for(plan: Path) -> None:
     plan.write_text(PLAN.replace('order = "destination-first"', 'order = "destination-first"\nmargins = "none"'))
     options = ["--prior", str(plan.parent / "twin.csv"), "--prior-source", "the census", "--refine", "--threads", "1"]
-    task = ["--shares", "origin.town in destination.town"]
+    task = ["--shares", "origin.town in destination.town", "--shares-weight", "quadratic"]
     refined = as_json(plan, *options, *task)["refined"]
-    assert refined["what"] == "squared error of shares of origin.town in destination.town"
+    assert refined["what"] == "squared error of shares of origin.town in destination.town (quadratic weights)"
     assert 0 < refined["found_error"] < 18 * 2  # 18 towns, whose shares are off by at most 2 in all
     assert refined["what"] in run(plan, *options, *task)
     assert as_json(plan, *options)["refined"]["what"] == "total squared error"

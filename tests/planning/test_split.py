@@ -14,7 +14,7 @@ import treetop as tt
 from treetop.advice.error_laws import least_error, total_error
 from treetop.advice.public import Prior
 from treetop.advice.splits import SplitObjective, optimal_split, reached_coefficients, terms_of
-from treetop.errors import LossError, PlanError
+from treetop.errors import LossError, PlanError, SpineError
 from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split, split_by_nodes
 
 PERSON = tt.Unit("person", neighbours="add-remove")
@@ -91,7 +91,7 @@ def test_a_level_whose_errors_weigh_nothing_is_given_little(spine: tt.Spine, pri
 
 
 def test_wrong_weights_and_priors_are_refused(spine: tt.Spine, prior: Prior) -> None:
-    with pytest.raises(LossError, match="did you mean 'sex'"):
+    with pytest.raises(SpineError, match="did you mean 'sex'"):
         optimal_split(tt.Plan(spine, PERSON, GAUSS), prior, {"sexx": 1})
     with pytest.raises(LossError, match="zero or a positive"):
         optimal_split(tt.Plan(spine, PERSON, GAUSS), prior, {"sex": -1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from treetop._util.choices import nearest
 from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import Number, positive
 from treetop._util.system import Progress
@@ -51,6 +50,7 @@ def split_for(
     pure: bool = False,
     refine: bool = False,
     shares: str | None = None,
+    shares_weight: ShareWeight | None = None,
     runs: int = 20,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -68,19 +68,21 @@ def split_for(
         pure: With `squared_error`: find a pure epsilon.
         refine: Try splits near the best on the prior's table; take one that is better by two standard errors.
         shares: With `refine`: judge splits by shares of a fixed sum, as in "place.block in place.tract".
+        shares_weight: With `shares`: whether a part of the share p gets a sum in proportion to p ("linear", default),
+            to log(1 + p) ("log", more for small parts), or to p² ("quadratic", more for large ones).
         runs: Trials of each split of a plan for group sizes, whose split is found by trials alone.
         threads: Trials at once; as many as cores by default.
         progress: Called with the fraction of trials done.
     """
     if objective == "consistent" and squared_error is not None:
         raise PlanError('`squared_error` is about measurements: leave out `objective="consistent"`')
+    if shares_weight is not None and shares is None:
+        raise PlanError("`shares_weight` is about a sum that is dealt out by counts: give `shares` as well")
     own, file = open_plan(plan, open_loss=squared_error is not None)
     if not counts_groups(own):
         own.refuse_unless_top_down()
     public, notes = prior_of(file, prior, prior_source)
-    weigh = level_weights(
-        own.spine, {level: by for name, by in (weights or {}).items() for level in levels_named(own.spine, name)}
-    )
+    weigh = level_weights(own.spine, weights)
     if counts_groups(own):
         if objective or refine or squared_error is not None:
             raise PlanError("a plan for group sizes has its split found by trials: give `prior` and `weights` only")
@@ -95,7 +97,7 @@ def split_for(
     else:
         best = replace(own, split=optimal_split(own, public, weigh, objective or "separate"))
     if refine:
-        task = None if shares is None else _read_shares(own.spine, shares)
+        task = None if shares is None else _read_shares(own.spine, shares, shares_weight or "linear")
         parts["refined"] = refine_split(best, public, weigh, shares=task, threads=threads)
         best = parts["refined"].plan
     how = f"Expected of the prior ({public.words}): the root of the mean squared error of max(0, measurement)."
@@ -108,15 +110,13 @@ def split_for(
 
 
 def level_weights(spine: Spine, weights: Mapping[str, Number] | None) -> dict[str, float]:
-    """Return the weight of the errors of the total and of every level (default 1)."""
-    names = [TOTAL, *(level.name for level in spine.levels)]
-    result = dict.fromkeys(names, 1.0)
-    for name, weight in (weights or {}).items():
-        if name not in names:
-            raise LossError(f"the weights name {name!r}, which is not a level{nearest(name, names)}")
-        result[name] = float(weight)
-        if not (math.isfinite(result[name]) and result[name] >= 0):
-            raise LossError(f"the weight of {name} is {weight}: give zero or a positive number")
+    """Return the weight of the errors of the total and of every level (default 1); a short name is for all of them."""
+    result = dict.fromkeys([TOTAL, *(level.name for level in spine.levels)], 1.0)
+    for name, number in (weights or {}).items():
+        weight = float(number)
+        if not (math.isfinite(weight) and weight >= 0):
+            raise LossError(f"the weight of {name} is {number}: give zero or a positive number")
+        result |= dict.fromkeys(levels_named(spine, name), weight)
     return result
 
 
@@ -428,25 +428,42 @@ def _scaled(logs: Mapping[str, float]) -> dict[str, Fraction]:
 # apportioned by released counts.
 
 
+ShareWeight: TypeAlias = Literal["log", "linear", "quadratic"]
+
+SHARE_WEIGHTS: Mapping[ShareWeight, Callable[[Floats], Floats]] = {
+    "log": np.log1p,
+    "linear": lambda share: share,
+    "quadratic": np.square,
+}
+"""What a part with a share of its area's count weighs: log(1 + p) favours small parts, p² large ones."""
+
+
 @dataclass(frozen=True)
 class Shares:
     """Every node of the level `inside` has the same sum, apportioned by the counts of `level`."""
 
     level: str
     inside: str = TOTAL
+    weight: ShareWeight = "linear"
+
+    def __post_init__(self) -> None:
+        if self.weight not in SHARE_WEIGHTS:
+            raise PlanError(f"the weight of shares is {self.weight!r}: give one of {', '.join(SHARE_WEIGHTS)}")
 
     def __str__(self) -> str:
-        return f"shares of {self.level} in {self.inside}"
+        weight = "" if self.weight == "linear" else f" ({self.weight} weights)"
+        return f"shares of {self.level} in {self.inside}{weight}"
 
 
-def _read_shares(spine: Spine, text: str) -> Shares:
+def _read_shares(spine: Spine, text: str, weight: ShareWeight) -> Shares:
     """Read a task as people write it: "block in tract", or "block" for one sum in all."""
     names = [levels_named(spine, name.strip()) for name in text.split(" in ")]
     if len(names) > 2 or any(len(name) != 1 for name in names):
         raise PlanError(
             f'shares is {text!r}: write "LEVEL in LEVEL", each by its full name, as in "place.block in place.tract"'
         )
-    return Shares(*(name for (name,) in names))
+    level, *inside = (name for (name,) in names)
+    return Shares(level, inside[0] if inside else TOTAL, weight)
 
 
 def share_errors(
@@ -463,12 +480,14 @@ def share_errors(
     twin = public_twin(prior)
 
     def error(nodes: Nodes, count: Ints) -> float:
-        return squared_share_error(spine, twin, nodes, count, coarse, fine)
+        return squared_share_error(spine, twin, nodes, count, coarse, fine, shares.weight)
 
     return np.array(simulate(plan, prior, error, runs=runs, threads=threads, seed=seed))
 
 
-def squared_share_error(spine: Spine, twin: Counts, nodes: Nodes, count: Ints, coarse: int, fine: int) -> float:
+def squared_share_error(
+    spine: Spine, twin: Counts, nodes: Nodes, count: Ints, coarse: int, fine: int, weight: ShareWeight = "linear"
+) -> float:
     """Return the sum of squared errors of shares of level `fine` inside `coarse`, by their positions in the spine."""
     both = merge(pack(spine, nodes), count, twin)
     if not len(both.true):
@@ -476,7 +495,15 @@ def squared_share_error(spine: Spine, twin: Counts, nodes: Nodes, count: Ints, c
     begin = [np.arange(len(both.true)) == 0, *(starts(both.keys, digit) for digit in layout(spine))]
     first = np.flatnonzero(begin[fine])
     area = (np.cumsum(begin[coarse]) - 1)[first]
-    counts = [np.add.reduceat(values.astype(np.float64), first) for values in (both.released, both.true)]
-    wholes = [np.bincount(area, own)[area] for own in counts]
-    released, true = (own / np.maximum(whole, 1) for own, whole in zip(counts, wholes, strict=True))
-    return float((np.where(wholes[1] > 0, released - true, 0.0) ** 2).sum())
+
+    def in_area(values: Floats) -> Floats:
+        """Divide by the sum of each node's area; an area without any gives 0."""
+        whole = np.bincount(area, values)[area]
+        return np.asarray(values / np.where(whole > 0, whole, 1.0))
+
+    shares = [in_area(np.add.reduceat(values.astype(np.float64), first)) for values in (both.released, both.true)]
+    if weight != "linear":
+        shares = [in_area(SHARE_WEIGHTS[weight](own)) for own in shares]
+    released, true = shares
+    has_shares = np.bincount(area, true)[area] > 0
+    return float((np.where(has_shares, released - true, 0.0) ** 2).sum())

@@ -43,6 +43,11 @@ _OPTIONS = (
     ),
     click.option("--refine", is_flag=True, help="With --prior: also try splits near the best, on its table."),
     click.option("--shares", metavar="TASK", help='With --refine: for sums dealt out by counts, "block in tract".'),
+    click.option(
+        "--shares-weight",
+        type=click.Choice(["log", "linear", "quadratic"]),
+        help="With --shares: what a part with the share p is dealt: log(1 + p), p (default) or p².",
+    ),
     click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about."),
     click.option("--care", multiple=True, help='With --advise: "origin totals", "state pairs", "leaves=3".'),
     click.option("--total", type=float, help="About how many records there are: what would be mostly noise?"),
@@ -54,6 +59,7 @@ _Names: TypeAlias = tuple[str, ...]
 _NEEDED: tuple[tuple[_Names, _Names], ...] = (
     (("weights", "prior_source", "objective", "refine", "squared_error"), ("prior",)),
     (("shares",), ("refine",)),
+    (("shares_weight",), ("shares",)),
     (("care",), ("design",)),
     (("twin_source",), ("twin",)),
     (("force",), ("plot",)),
@@ -122,7 +128,16 @@ def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar
         public, source = (twin, twin_source) if twin else (asked["prior"], asked["prior_source"])
         file = add(design(file, asked["care"], total=asked["total"], twin=public, twin_source=source, **trials))
     elif asked["prior"]:
-        options = ("prior", "prior_source", "weights", "objective", "squared_error", "refine", "shares")
+        options = (
+            "prior",
+            "prior_source",
+            "weights",
+            "objective",
+            "squared_error",
+            "refine",
+            "shares",
+            "shares_weight",
+        )
         file = add(split_for(file, **{name: asked[name] for name in options}, **loss, **trials))
     if epsilons:
         grid = found["grid"] = error_grid(file, epsilons, confidence=confidence, **loss)
