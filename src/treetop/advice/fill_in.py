@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from treetop._util.numbers import positive
-from treetop.plan.fields.ordinary import ORDERS
+from treetop.plan.fields.declarations import ORDERS
 from treetop.plan.file.describe import key, value
 from treetop.plan.file.edit import changed, moved, parsed
 from treetop.plan.plan import Plan
