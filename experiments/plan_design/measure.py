@@ -134,7 +134,7 @@ def study(table: Table, runs: int, kept: Kept | None = None) -> Study:
         return float(np.count_nonzero(sums >= LARGE * one.deviation)) / one.nodes
 
     for way, plan in plans(table):
-        wanted = [one.table for one in read_objectives(table.spine)]
+        wanted = list(read_objectives(table.spine))
         measured = keep.run(
             list[float],
             f"plan_design {table.name} {way} {runs}",

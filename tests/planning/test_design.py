@@ -13,10 +13,9 @@ from scipy.optimize import minimize
 
 import treetop as tt
 from treetop.advice import Report, design
-from treetop.advice.designs import read_objectives
+from treetop.advice.designs import Search, read_objectives
 from treetop.advice.expected import LEAST_SHARE, ErrorModel, best_shares, expected_errors
 from treetop.advice.public import Prior
-from treetop.advice.search import Search
 from treetop.domain.marginal import exact_margins
 from treetop.errors import PlanError
 
@@ -32,7 +31,7 @@ PEOPLE = tt.Spine(["place.state", "place.county", "place.town", "sex"], {"place"
 
 def search(plan: tt.Plan, care: Sequence[str] = (), total: float | None = None) -> Search:
     objectives = read_objectives(plan.spine, care)
-    return Search(plan, [one.table for one in objectives], [one.weight for one in objectives], total)
+    return Search(plan, list(objectives), list(objectives.values()), total)
 
 
 def reordered(found: Report) -> bool:
@@ -101,7 +100,7 @@ def test_what_is_cared_for_more_gets_better() -> None:
 def test_the_errors_that_it_tells_are_those_to_expect_of_the_plan_that_it_advises() -> None:
     plan = tt.Plan(ENDS, TRIP, LOSS, margins="none")
     found = design(plan)
-    tables = [one.table for one in read_objectives(ENDS)]
+    tables = list(read_objectives(ENDS))
     assert found.column("error_before") == [one.error for one in expected_errors(plan, tables)]
     assert found.column("error") == [one.error for one in expected_errors(found.plan, tables)]
     assert found.plan.margins == "each" and found.plan.spent <= found.plan.budget
@@ -212,9 +211,9 @@ def test_both_plans_are_tried_on_a_twin_of_another_order_and_with_fewer_levels()
     codes = PLACES.codes[-1].to_pylist()
     ends = {name: rng.choice(codes, 400_000) for name in ("origin", "destination")}
     plan = tt.Plan(ENDS, TRIP, LOSS, margins="each")
-    prior = Prior.from_synthetic(pa.table(ends), ENDS, made="evenly")
+    prior = Prior.from_public_table(pa.table(ends), ENDS, source="evenly")
     found = design(plan, ["leaves", "state totals"], twin=prior, runs=6)
-    assert found["skipped"] and found["twin"] == "synthetic table: evenly"
+    assert found["skipped"] and found["twin"] == "public table: evenly"
     for row in found.rows[:1]:  # 3,600 leaves with a hundred each
         assert row["tried_before"] == pytest.approx(row["error_before"], rel=0.1)
         assert row["tried"] == pytest.approx(row["error"], rel=0.1)

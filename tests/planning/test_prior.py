@@ -144,17 +144,15 @@ def test_sources_are_compared_by_what_they_name(prior: Source | str, private: So
 def test_a_prior_without_a_source_is_refused(spine: tt.Spine, people: pa.Table, source: str) -> None:
     with pytest.raises(PlanError, match="say where the public table is from"):
         Prior.from_public_table(people, spine, source=source)
-    with pytest.raises(PlanError, match="say where the synthetic table is from"):
-        Prior.from_synthetic(people, spine, made=source)
 
 
 def test_a_prior_serves_its_own_spine_only(spine: tt.Spine, people: pa.Table) -> None:
-    prior = Prior.from_synthetic(people, spine, made="drawn at random")
+    prior = Prior.from_public_table(people, spine, source=SOURCE)
     prior.fits(spine)
     with pytest.raises(PlanError, match="another spine"):
         prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}))
     other = tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m", "x"])})
-    prior = Prior.from_synthetic(pa.table({"sex": ["f", "m"]}), other, made="by hand")
+    prior = Prior.from_public_table(pa.table({"sex": ["f", "m"]}), other, source=SOURCE)
     prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}), nodes=False)
     with pytest.raises(PlanError, match="other codes than the plan"):
         prior.fits(tt.Spine(["sex"], {"sex": tt.Hierarchy.flat(["f", "m"])}))

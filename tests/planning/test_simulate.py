@@ -21,7 +21,7 @@ PERSON = tt.Unit("person", neighbours="add-remove")
 
 @pytest.fixture
 def prior(spine: tt.Spine, people: pa.Table) -> Prior:
-    return Prior.from_synthetic(people, spine, made="drawn at random")
+    return Prior.from_public_table(people, spine, source="drawn at random")
 
 
 def test_errors_are_those_of_the_release(spine: tt.Spine, people: pa.Table) -> None:
@@ -58,7 +58,7 @@ def test_trials_tell_the_errors_of_released_counts(spine: tt.Spine, prior: Prior
         assert row["within"] == pytest.approx((errors <= row["predicted_margin"]).mean())
     total = result.rows[0]
     assert total["mean"] == pytest.approx(total["predicted_mean"], rel=0.4)
-    assert "60 releases of a public twin (synthetic table: drawn at random)" in str(result)
+    assert "60 releases of a public twin (public table: drawn at random)" in str(result)
     assert result.column("name")[1] == "place.state"
 
 
@@ -81,7 +81,7 @@ def test_trials_take_public_tables_only(spine: tt.Spine, people: pa.Table, prior
 
 
 def test_an_empty_twin_can_be_tried(spine: tt.Spine, people: pa.Table, trip: tt.Unit) -> None:
-    empty = Prior.from_synthetic(people.slice(0, 0), spine, made="nobody")
+    empty = Prior.from_public_table(people.slice(0, 0), spine, source="nobody")
     rows = try_out(tt.Plan(spine, trip, tt.Loss(rho=1)), empty, runs=2).rows
     assert [(row["mean"], row["margin"], row["within"]) for row in rows] == [(0, 0, 1)] * 4
 

@@ -159,7 +159,7 @@ def _full(spine: tt.Spine) -> Prior:
     """Return a table with a record in every leaf."""
     leaves = [(place, sex) for place in spine.trees[0].codes[-1].to_pylist() for sex in "fmx"]
     table = pa.table({"place": [place for place, _ in leaves], "sex": [sex for _, sex in leaves]})
-    return Prior.from_synthetic(table, spine, made="one of each")
+    return Prior.from_public_table(table, spine, source="one of each")
 
 
 def test_the_closed_form_is_the_error_of_a_consistent_release() -> None:

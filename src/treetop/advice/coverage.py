@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +29,10 @@ from treetop.noise import Key
 from treetop.plan.plan import Plan
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.errors import SIZES, merge, size_label, starts, true_margins
-from treetop.release.intervals.nodes import LevelIntervals
 from treetop.release.release import Release
 from treetop.release.run import run_plan
 from treetop.release.tree import spans
-from treetop.release.zeros import LevelSums, level_sums
+from treetop.release.zeros import level_sums
 
 RUNS = 5
 """How often a plan is tried on a public twin."""
@@ -67,6 +68,9 @@ class Coverage:
         return Coverage(self.nodes + other.nodes, self.covered + other.covered, self.widths + other.widths)
 
 
+NOBODY = Coverage(0, 0, 0.0)
+
+
 @dataclass(frozen=True)
 class SizeCoverage:
     """The coverage of the nodes of one size."""
@@ -97,10 +101,7 @@ class LevelCoverage:
     @property
     def all_sizes(self) -> SizeCoverage:
         """The coverage of the nodes of all sizes together."""
-        total, *others = self.sizes
-        for other in others:
-            total += other
-        return SizeCoverage("all", *(getattr(total, name) for name in GROUPS))
+        return replace(reduce(add, self.sizes), size="all")
 
     def __add__(self, other: LevelCoverage) -> LevelCoverage:
         sizes = tuple(one + another for one, another in zip(self.sizes, other.sizes, strict=True))
@@ -114,16 +115,40 @@ def measure_coverage(release: Release, truth: Counts, confidence: float | None =
     the release are zeros, within any upper bound; they are counted by arithmetic, however many there are.
     """
     intervals = release.intervals if confidence is None else release.intervals_at(confidence)
-    spine, sides = release.spine, _Sides.of(release, truth)
+    spine, (keys, reach, truly) = release.spine, _joined(release, truth)
     levels = [(TOTAL, 1, _ROOT)]
     levels += [(level.name, level.nodes, digit) for level, digit in zip(spine.levels, layout(spine), strict=True)]
-    above = _Above(np.zeros(len(sides.true), np.int64), np.zeros(1, np.bool_), np.zeros(1, np.int64))
+    # Of the level above: the node of every entry; of every node, whether it is released, and the upper bound of what is
+    # below it and not released (0 if nothing is released at all).
+    node, known, bound = np.zeros(len(truly), np.int64), np.zeros(1, np.bool_), np.zeros(1, np.int64)
     rows = []
     for index, ((name, public, digit), own, sums) in enumerate(
         zip(levels, intervals, level_sums(release, intervals), strict=True)
     ):
-        nodes, above = _compare(sides, above, index, digit, own, sums)
-        rows.append(LevelCoverage(index, name, _sizes(nodes, public, sums)))
+        begins = starts(keys, digit)
+        first = np.flatnonzero(begins)
+        true, found = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        if len(first):
+            true, found = np.add.reduceat(truly, first), np.logical_or.reduceat(reach >= index, first)
+        parent = node[first]
+        lower, upper = np.zeros(len(first), np.int64), bound[parent]
+        below = upper.copy()
+        # Released nodes stand in spine order on both sides.
+        lower[found], upper[found], below[found] = own.lower, own.upper, own.absent
+        several = np.full(len(known), index == 0 and sums.measured > 0)
+        several[known] = sums.fanouts > 1
+        every = _Nodes(true, found, several[parent], (lower <= true) & (true <= upper), upper - lower)
+        nodes = _Nodes(*(values[found | (true > 0)] for values in every))
+        absent, zeros = public - len(nodes.true), ~nodes.found
+        unmeasured = sums.measured - int(np.count_nonzero(nodes.measured))
+        widths = sums.measured_bounds - float(nodes.width[zeros & nodes.measured].sum()) if unmeasured else 0.0
+        sizes = _sizes(
+            nodes,
+            Coverage(absent, absent, sums.bounds - float(nodes.width[zeros].sum())),
+            Coverage(unmeasured, unmeasured, widths),
+        )
+        rows.append(LevelCoverage(index, name, sizes))
+        node, known, bound = np.cumsum(begins) - 1, found, below
     return tuple(rows)
 
 
@@ -139,54 +164,32 @@ def measure_margin_coverage(
         lower, upper = table.intervals(stated)
         covered = (lower <= true) & (true <= upper)
         nodes = _Nodes(true, table.count > 0, np.ones(len(true), np.bool_), covered, upper - lower)
-        rows.append(LevelCoverage(index, table.margin.part, _every_size(nodes)))
+        rows.append(LevelCoverage(index, table.margin.part, _sizes(nodes, NOBODY, NOBODY)))
     return tuple(rows)
 
 
 def pooled(runs: Sequence[tuple[LevelCoverage, ...]]) -> tuple[LevelCoverage, ...]:
     """Put several releases together, level by level."""
-    together, *others = runs
-    for other in others:
-        together = tuple(one + another for one, another in zip(together, other, strict=True))
-    return together
+    return tuple(reduce(add, level) for level in zip(*runs, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """What is released (leaves and remainders) and what is true (leaves), in one spine order."""
+def _joined(release: Release, truth: Counts) -> tuple[list[Words], Ints, Ints]:
+    """Return what is released (leaves and remainders) and what is true (leaves), in one spine order.
 
-    keys: list[Words]
-    reach: Ints
-    """How far each released entry is refined, by the position of its level; -1 for what is true."""
-    true: Ints
-
-    @staticmethod
-    def of(release: Release, truth: Counts) -> _Sides:
-        spine, left = release.spine, release.left
-        keys, reach = pack(spine, release.nodes), np.full(len(release.count), len(spine.levels), np.int64)
-        if left is not None and len(left):
-            # At its node's first leaf. Below its node it is in none: there it neither releases a node nor adds to one.
-            more = pack(spine, spans(spine, left)[0])
-            keys = [np.concatenate(pair) for pair in zip(keys, more, strict=True)]
-            reach = np.concatenate([reach, left.level.astype(np.int64)])
-        merged = merge(keys, reach + 1, truth)
-        return _Sides(merged.keys, merged.released.astype(np.int64) - 1, merged.true)
+    Of each entry: its keys; how far it is released, by the position of its level (-1 if it is not); its true count.
+    """
+    spine, left = release.spine, release.left
+    keys, reach = pack(spine, release.nodes), np.full(len(release.count), len(spine.levels), np.int64)
+    if left is not None and len(left):
+        # At its node's first leaf. Below its node it is in none: there it neither releases a node nor adds to one.
+        more = pack(spine, spans(spine, left)[0])
+        keys = [np.concatenate(pair) for pair in zip(keys, more, strict=True)]
+        reach = np.concatenate([reach, left.level.astype(np.int64)])
+    merged = merge(keys, reach + 1, truth)
+    return merged.keys, merged.released.astype(np.int64) - 1, merged.true
 
 
-@dataclass(frozen=True, eq=False)
-class _Above:
-    """What the next level needs to know of this one."""
-
-    node: Ints
-    """For every entry, its node."""
-    found: Flags
-    """For every node, whether it is released."""
-    bound: Ints
-    """For every node, the upper bound of what is below it and not released; 0 where nothing is released at all."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Nodes:
+class _Nodes(NamedTuple):
     """The nodes of one level that are released or truly above zero."""
 
     true: Ints
@@ -195,66 +198,21 @@ class _Nodes:
     covered: Flags
     width: Ints
 
-    def __getitem__(self, chosen: Flags) -> _Nodes:
-        return _Nodes(
-            self.true[chosen], self.found[chosen], self.measured[chosen], self.covered[chosen], self.width[chosen]
-        )
 
-
-def _compare(
-    sides: _Sides, above: _Above, index: int, digit: Digit, own: LevelIntervals, sums: LevelSums
-) -> tuple[_Nodes, _Above]:
-    begins = starts(sides.keys, digit)
-    first = np.flatnonzero(begins)
-    true, found = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    if len(first):
-        true, found = np.add.reduceat(sides.true, first), np.logical_or.reduceat(sides.reach >= index, first)
-    parent = above.node[first]
-    lower, upper = np.zeros(len(first), np.int64), above.bound[parent]
-    below = upper.copy()
-    # Released nodes stand in spine order on both sides.
-    lower[found], upper[found], below[found] = own.lower, own.upper, own.absent
-    several = np.full(len(above.found), index == 0 and sums.measured > 0)
-    several[above.found] = sums.fanouts > 1
-    nodes = _Nodes(true, found, several[parent], (lower <= true) & (true <= upper), upper - lower)
-    return nodes[found | (true > 0)], _Above(np.cumsum(begins) - 1, found, below)
-
-
-def _sizes(nodes: _Nodes, public: int, sums: LevelSums) -> tuple[SizeCoverage, ...]:
-    """Tell the nodes of a level apart by size; the zeros that stand in neither table are added to the first."""
-    size = np.searchsorted(_LOWS, nodes.true, side="right") - 1
-    absent = ~nodes.found
-    members = (np.ones(len(size), np.bool_), nodes.measured, nodes.found, absent)
-    every, measured, positives, zeros = (list(_by_size(nodes, size, member)) for member in members)
-    number = public - len(size)
-    others = Coverage(number, number, sums.bounds - float(nodes.width[absent].sum()))
-    every[0], zeros[0] = every[0] + others, zeros[0] + others
-    number = sums.measured - int(np.count_nonzero(nodes.measured))
-    measured[0] += Coverage(
-        number, number, sums.measured_bounds - float(nodes.width[absent & nodes.measured].sum()) if number else 0.0
-    )
-    return _labelled(every, measured, positives, zeros)
-
-
-def _every_size(nodes: _Nodes) -> tuple[SizeCoverage, ...]:
-    """Tell nodes apart by size where all public ones are there."""
+def _sizes(nodes: _Nodes, absent: Coverage, unmeasured: Coverage) -> tuple[SizeCoverage, ...]:
+    """Tell nodes apart by size; zeros that stand in neither table, and those of them that are measured, are added."""
     size = np.searchsorted(_LOWS, nodes.true, side="right") - 1
     members = (np.ones(len(size), np.bool_), nodes.measured, nodes.found, ~nodes.found)
-    return _labelled(*(list(_by_size(nodes, size, member)) for member in members))
-
-
-def _labelled(*groups: Sequence[Coverage]) -> tuple[SizeCoverage, ...]:
-    labels = [size_label(low, high) for low, high in SIZES]
-    return tuple(SizeCoverage(label, *parts) for label, *parts in zip(labels, *groups, strict=True))
-
-
-def _by_size(nodes: _Nodes, size: Ints, member: Flags) -> Iterator[Coverage]:
-    of = size[member]
-    number = np.bincount(of, minlength=len(SIZES))
-    covered = np.bincount(of[nodes.covered[member]], minlength=len(SIZES))
-    widths = np.bincount(of, nodes.width[member], minlength=len(SIZES))
-    for nodes_of, covered_of, widths_of in zip(number.tolist(), covered.tolist(), widths.tolist(), strict=True):
-        yield Coverage(nodes_of, covered_of, widths_of)
+    groups = []
+    for member, more in zip(members, (absent, unmeasured, NOBODY, absent), strict=True):
+        number = np.bincount(size[member], minlength=len(SIZES)).tolist()
+        covered = np.bincount(size[member & nodes.covered], minlength=len(SIZES)).tolist()
+        widths = np.bincount(size[member], nodes.width[member], len(SIZES)).tolist()
+        cells = [Coverage(*cell) for cell in zip(number, covered, widths, strict=True)]
+        groups.append([cells[0] + more, *cells[1:]])
+    return tuple(
+        SizeCoverage(size_label(low, high), *cells) for (low, high), *cells in zip(SIZES, *groups, strict=True)
+    )
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,23 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.advice.expected import expected_errors
+from treetop.advice.expected import Expected, expected_errors
 from treetop.advice.losses import say_loss
-from treetop.advice.public import Planned, counts_groups, is_release, open_plan, private_tables, refuse_private
+from treetop.advice.public import (
+    Planned,
+    counts_groups,
+    is_release,
+    open_plan,
+    private_tables,
+    refuse_other_kinds,
+    refuse_private,
+)
 from treetop.advice.report import Report, Row
-from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import BELOW, TIMES, Spine
 from treetop.errors import PlanError, TreetopError
 from treetop.io.table import read
@@ -67,20 +74,21 @@ def outlook(
     own, file = open_plan(plan)
     if counts_groups(own):
         raise PlanError("`total` is for records; a plan for group sizes states how many groups there are: leave it out")
-    _refuse_others(own)
-    if total is None:
-        total = _declared(own, file)
-    if total is None:
+    refuse_other_kinds(own)
+    if total is None and (total := _declared(own, file)) is None:
         raise PlanError(HOW_TO)
     if not (math.isfinite(total) and total > 0):
         raise PlanError(f"the total is {total}: give about how many records there are, such as 40e6")
     rows = _rows(own, total)
     finest = rows[len(own.spine.levels) - 1] if TopDown.runs(own) else max(rows, key=lambda row: row["nodes"])
-    leaves = _against_zeros(own, total, finest)
+    verdict: Leaves = "better than zeros"
+    if finest["mostly_noise"] and TopDown.runs(own):
+        # Leaves are most crowded if each leaf of one attribute has a single partner.
+        crowded = total / max(tree.sizes[-1] for tree in own.spine.trees)
+        verdict = "better than zeros if crowded" if crowded >= finest["noise"] else "worse than zeros"
     changes = list(_changes(own, total)) if finest["state"] == "mostly noise" else []
-    sentences = list(_sentences(own, rows, finest, leaves, changes))
-    units = None if prior is None else _records_per_unit(own, file, prior)
-    limits = _limits(own, units)
+    sentences = list(_sentences(rows, finest, verdict, changes))
+    limits = _limits(own, None if prior is None else _records_per_unit(own, file, prior))
     title = f"Verdict, if there are about {total:,.0f} {'records' if own.graph is None else 'edges'}"
     return Report(
         own,
@@ -98,7 +106,7 @@ def outlook(
         {
             "title": title,
             "total": float(total),
-            "verdict": leaves,
+            "verdict": verdict,
             "needed": finest["noise"],
             "changes": changes,
             "sentences": sentences,
@@ -111,20 +119,9 @@ def outlook(
 def known_outlook(plan: Planned, total: float | None = None, prior: str | Path | None = None) -> Report | None:
     """Return the outlook; None if nobody knows how many records there are, or the plan is of another kind."""
     own, file = open_plan(plan)
-    if total is None:
-        if _declared(own, file) is None:
-            return None
-        try:
-            _refuse_others(own)
-        except PlanError:  # nobody has asked, and nothing can be said of this kind of plan
-            return None
+    if total is None and (_declared(own, file) is None or not (TopDown.runs(own) or JointMechanism.runs(own))):
+        return None
     return outlook(plan, total, prior=prior)
-
-
-def _refuse_others(plan: Plan) -> None:
-    """Refuse plans of which averages of records say nothing."""
-    if not JointMechanism.runs(plan):
-        plan.refuse_unless_top_down()
 
 
 def _declared(plan: Plan, file: PlanFile | None) -> int | None:
@@ -152,38 +149,23 @@ def _rows(plan: Plan, total: float) -> tuple[Row, ...]:
         {
             "name": name,
             "counts": table.title,
-            "nodes": size,
-            "average": total / size,
-            "noise": table.deviation,
-            "state": _state(total / size, table.deviation),
-            "mostly_noise": bool(total / size < table.deviation),
+            **(row := _row(size, total, table)),
+            "mostly_noise": row["state"] == "mostly noise",
         }
         for (name, _), table, size in zip(named, expected, sizes, strict=True)
     )
 
 
-def _state(average: float, noise: float) -> State:
-    if noise == 0:
-        return "exact"
-    return "mostly noise" if average < noise else "rough" if average < READABLE * noise else "readable"
+def _row(nodes: int, total: float, table: Expected) -> Row:
+    """Return the size of a table, its average count and its noise, and whether it is readable."""
+    average, noise = total / nodes, table.deviation
+    state: State = "mostly noise" if average < noise else "rough" if average < READABLE * noise else "readable"
+    return {"nodes": nodes, "average": average, "noise": noise, "state": state if noise else "exact"}
 
 
-def _against_zeros(plan: Plan, total: float, finest: Row) -> Leaves:
-    """Judge the leaves; they are most crowded if each leaf of one attribute has a single partner."""
-    if not finest["mostly_noise"] or JointMechanism.runs(plan):
-        return "better than zeros"
-    crowded = total / max(tree.sizes[-1] for tree in plan.spine.trees)
-    return "better than zeros if crowded" if crowded >= finest["noise"] else "worse than zeros"
-
-
-def _sentences(plan: Plan, rows: Sequence[Row], finest: Row, leaves: Leaves, changes: Sequence[Row]) -> Iterator[str]:
+def _sentences(rows: Sequence[Row], finest: Row, verdict: Leaves, changes: Sequence[Row]) -> Iterator[str]:
     """Yield the verdict: the tables by state, then what would help."""
-    for state, words in (
-        ("exact", "Exact"),
-        ("readable", "Readable"),
-        ("rough", "Rough"),
-        ("mostly noise", "Mostly noise"),
-    ):
+    for state in get_args(State):
         own = {row["counts"]: row for row in rows if row["state"] == state}
         if own:
             names = ", ".join(list(own)[:_NAMED])
@@ -193,14 +175,14 @@ def _sentences(plan: Plan, rows: Sequence[Row], finest: Row, leaves: Leaves, cha
             of = f" of {worst['counts']}" if len(own) > 1 else ""
             about = f" (an average count{of} is about {say_count(worst['average'])} "
             about += f"± {say_count(2 * worst['noise'])} at 95 %)"
-            yield f"{words}: {names}{more}{'' if state == 'exact' else about}."
+            yield f"{state.capitalize()}: {names}{more}{'' if state == 'exact' else about}."
     needed = say_count(finest["noise"])
-    if leaves == "worse than zeros":
+    if verdict == "worse than zeros":
         yield (
             "A full release would be worse than zeros: even the leaves of a single attribute have fewer records on "
             f"average than the {needed} by which a count is off."
         )
-    elif leaves == "better than zeros if crowded":
+    elif verdict == "better than zeros if crowded":
         yield (
             "This is of records that are spread evenly. The finest table is better than zeros only if more than half "
             f"of them are in cells with {needed} or more."
@@ -221,17 +203,18 @@ def _changes(plan: Plan, total: float) -> Iterator[Row]:
     Their `fields` are those of a plan file, with what they would be; None for a section to leave out.
     """
     if (coarser := _coarser(plan, total)) is not None:
-        done, changed = coarser
+        words, changed = coarser
         gone = [name for name in plan.spine.attributes if name not in changed.spine.attributes]
-        fields: dict[str, Any] = {
-            "spine.order": list(changed.spine.splits),
-            **{f"attributes.{name}": None for name in gone},
-        }
-        words = " and ".join(filter(None, (", ".join(done[:-1]), done[-1])))
+        fields: dict[str, Any] = {"spine.order": list(changed.spine.splits)}
+        fields |= dict.fromkeys([f"attributes.{name}" for name in gone])
         yield _change("coarser", words, fields, _finest(changed, total))
-    if JointMechanism.runs(plan) and (fewer := _fewer_tables(plan, total)) is not None:
-        words = "Leave out the tables of several attributes that are mostly noise"
-        yield _change("fewer tables", words, {"spine.margins": list(fewer.margins)}, _finest(fewer, total))
+    if JointMechanism.runs(plan):
+        noisy = {row["name"] for row in _rows(plan, total) if row["mostly_noise"]}
+        few = [one.name for one in plan.margin_tables if len(one.attributes) == 1 or one.part not in noisy]
+        if len(few) not in (0, len(plan.margin_tables)):
+            words = "Leave out the tables of several attributes that are mostly noise"
+            row = _finest(replace(plan, margins=few, split="uniform"), total)
+            yield _change("fewer tables", words, {"spine.margins": few}, row)
     if plan.resolve == "full" and TopDown.runs(plan):
         row = _finest(plan, total)
         # The count that is named at this rate if no other is; if others are, smaller ones may be.
@@ -249,12 +232,11 @@ def _changes(plan: Plan, total: float) -> Iterator[Row]:
 
 
 def _change(kind: str, words: str, fields: Mapping[str, Any], row: Row, effect: str = "") -> Row:
-    worth = {"mostly noise": "still mostly noise"}.get(row["state"], row["state"])
+    still = "still " if row["state"] == "mostly noise" else ""
     about = f"about {say_count(row['average'])} ± {say_count(2 * row['noise'])}"
-    size = f"{row['nodes']:,} counts of {about}, {worth}"
-    sentence = f"{words}: {effect or size}."
+    size = f"{row['nodes']:,} counts of {about}, {still}{row['state']}"
     finest = {"leaves": row["nodes"], "average": row["average"], "noise": row["noise"]}
-    return {"kind": kind, "words": words, "fields": fields, **finest, "sentence": sentence}
+    return {"kind": kind, "words": words, "fields": fields, **finest, "sentence": f"{words}: {effect or size}."}
 
 
 def _finest(plan: Plan, total: float) -> Row:
@@ -266,32 +248,18 @@ def _finest(plan: Plan, total: float) -> Row:
             key=lambda one: one[0].nodes,
         )
     (table,) = expected_errors(plan, [depths])
-    nodes = part.nodes
-    return {
-        "nodes": nodes,
-        "average": total / nodes,
-        "noise": table.deviation,
-        "state": _state(total / nodes, table.deviation),
-    }
+    return _row(part.nodes, total, table)
 
 
-def _fewer_tables(plan: Plan, total: float) -> Plan | None:
-    """Return a joint fit without its tables of several attributes that are mostly noise; None if it stays the same."""
-    noisy = {row["name"] for row in _rows(plan, total) if row["mostly_noise"]}
-    margins = [margin for margin in plan.margin_tables if len(margin.attributes) == 1 or margin.part not in noisy]
-    if len(margins) in (0, len(plan.margin_tables)):
-        return None
-    return replace(plan, margins=[margin.name for margin in margins], split="uniform")
+def _coarser(plan: Plan, total: float) -> tuple[str, Plan] | None:
+    """Return a plan whose finest table is readable, and how it differs: coarser levels first, then fewer attributes.
 
-
-def _coarser(plan: Plan, total: float) -> tuple[list[str], Plan] | None:
-    """Return a plan whose finest table is readable: coarser levels first, then fewer attributes; None if there is none.
-
-    How fine it can be depends on its noise, which is less with fewer tables.
+    None if there is none. How fine it can be depends on its noise, which is less with fewer tables.
     """
     if plan.public_facts or plan.unit.per_node or any(BELOW in split for split in plan.spine.splits):
         return None  # these are about the tables as they are
-    found, noise = None, float(_finest(plan, total)["noise"])
+    found: tuple[tuple[int, ...], Plan] | None = None
+    noise = float(_finest(plan, total)["noise"])
     for _ in range(4):
         depths = _depths(plan.spine, total / (READABLE * noise))
         if not any(depths) or depths == plan.spine.finest:
@@ -314,7 +282,8 @@ def _coarser(plan: Plan, total: float) -> tuple[list[str], Plan] | None:
     words = [f"stop {name} at {tree.levels[depth - 1]}" for name, tree, depth in about if 0 < depth < len(tree.levels)]
     gone = [name for name, _, depth in about if not depth]
     words += [f"leave out {', '.join(gone)}"] if gone else []
-    return [words[0][0].upper() + words[0][1:], *words[1:]], changed
+    text = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return text[0].upper() + text[1:], changed
 
 
 def _depths(spine: Spine, most: float) -> tuple[int, ...]:
@@ -341,14 +310,12 @@ def _depths(spine: Spine, most: float) -> tuple[int, ...]:
 
 def _at(plan: Plan, depths: Sequence[int]) -> Plan:
     """Return a plan that refines each attribute to a depth only, or not at all, with an even split."""
-    spine, about = plan.spine, zip(plan.spine.attributes, plan.spine.trees, depths, strict=True)
+    spine = plan.spine
     kept: set[str] = set()
-    whole: dict[str, Hierarchy] = {}
-    for name, tree, depth in about:
-        kept |= {f"{name}.{level}" for level in tree.levels[:depth]} | (
-            {name} if depth == len(tree.levels) == 1 else set()
-        )
-        whole |= {name: spine.attributes[name]} if depth else {}
+    for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True):
+        kept |= {f"{name}.{level}" for level in tree.levels[:depth]}
+        kept |= {name} if depth == len(tree.levels) == 1 else set()
+    whole = {name: tree for (name, tree), depth in zip(spine.attributes.items(), depths, strict=True) if depth}
     steps = [[part for part in split.split(TIMES) if part in kept] for split in spine.splits]
     margins = plan.margins
     if not isinstance(margins, str):
@@ -376,11 +343,9 @@ def _larger_loss(plan: Plan, total: float) -> Plan | None:
             return None
         step = 10.0 ** (math.floor(math.log10(wanted)) - 1)
         rounded = float(f"{math.ceil(wanted / step) * step:.2g}")
-        given = {"rho": rounded} if loss.rho is not None else {"epsilon": rounded}
-        new = Loss(
-            **given, delta=loss.delta, noise=loss.noise, large_delta=loss.large_delta, accounting=loss.accounting
-        )
-        changed = replace(plan, loss=new)
+        given = {"epsilon" if loss.rho is None else "rho": rounded}
+        stated = {name: getattr(loss, name) for name in ("delta", "noise", "large_delta", "accounting")}
+        changed = replace(plan, loss=Loss(**given, **stated))
     return changed
 
 
@@ -394,15 +359,15 @@ def _limits(plan: Plan, units: Mapping[int, int] | None) -> Report | None:
     if not enforced or plan.unit.per_node:
         return None
     rows = []
-    records = 0 if units is None else sum(number * often for number, often in units.items())
+    often = units or {}
+    records = sum(number * units_with for number, units_with in often.items())
     for limit in sorted({*(one for one in _LIMITS if one <= max(10, 2 * own)), own}):
         with suppress(TreetopError):
             changed = replace(plan, unit=replace(plan.unit, contributions=limit))
             (table,) = expected_errors(changed, [changed.spine.finest])
-            kept = None
-            if units is not None and records:
-                kept = sum(min(number, limit) * often for number, often in units.items()) / records
-            rows.append({"limit": limit, "noise": table.deviation, "kept": kept, "is_plan": limit == own})
+            kept = sum(min(number, limit) * units_with for number, units_with in often.items())
+            share = kept / records if records else None
+            rows.append({"limit": limit, "noise": table.deviation, "kept": share, "is_plan": limit == own})
     columns: list[Any] = [
         (f"records per {plan.unit.entity}", lambda row: f"{row['limit']:,}{' (plan)' if row['is_plan'] else ''}"),
         ("noise of the finest counts (sd)", "{noise:,.3g}"),

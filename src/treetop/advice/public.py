@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -66,11 +66,6 @@ def open_plan(plan: Planned, *, open_loss: bool = False) -> tuple[Plan, PlanFile
 def counts_groups(plan: Plan) -> bool:
     """Whether the plan is for group sizes."""
     return plan.reader.name == "groups"
-
-
-def counts_degrees(plan: Plan) -> bool:
-    """Whether the plan is for degrees of a graph."""
-    return plan.reader.name == "degrees"
 
 
 def refuse_other_kinds(plan: Plan) -> None:
@@ -164,25 +159,10 @@ def layers(spine: Spine, counts: Counts) -> Iterator[Layer]:
 
 # Priors: what is publicly known, or supposed, about the counts before they are measured.
 
-Kind: TypeAlias = Literal["release", "public table", "synthetic table"]
+Kind: TypeAlias = Literal["release", "public table"]
 
 _CHOICE = Key(hashlib.blake2b(b"records of a public table", digest_size=32).digest())
 """Chooses which records of a public table count: the same advice each time."""
-
-
-class Reading(TypedDict, total=False):
-    """How a public table is read, and which table it must not be."""
-
-    columns: Mapping[str, str] | None
-    """The columns by attribute, where they are called otherwise."""
-    count: str | None
-    """The column of counts, where rows are not records."""
-    unknown: Unknown
-    private: Table | None
-    """The table that the plan will read, where that is known: the same one is refused, and so is one with the same
-    records, as far as both have the same columns."""
-    bound: ContributionCap | None
-    """With it, at most so many records of each unit are counted, as in a release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +207,7 @@ class Prior:
     spine: Spine
     levels: tuple[PriorLevel, ...] = field(repr=False)
     """What is expected of the total and of every level."""
-    twin: Counts | None = field(default=None, repr=False)
+    twin: Counts = field(repr=False)
     """The whole public table; it can be released on trial."""
     records: bytes | None = field(default=None, repr=False)
     """A digest of all its records, also of those beyond a limit of contributions: for the guard."""
@@ -254,14 +234,43 @@ class Prior:
         return Prior("release", title, release.spine, prior_levels(release.spine, counts), counts, counts.digest)
 
     @staticmethod
-    def from_public_table(table: Table, spine: Spine, *, source: str, **reading: Unpack[Reading]) -> Prior:
-        """Read a public table of the same kind, such as last decade's; `source` says who published it."""
-        return _from_table("public table", source, 'source="ISTAT, commuting 2011"', table, spine, **reading)
+    def from_public_table(
+        table: Table,
+        spine: Spine,
+        *,
+        source: str,
+        columns: Mapping[str, str] | None = None,
+        count: str | None = None,
+        unknown: Unknown = "error",
+        private: Table | None = None,
+        bound: ContributionCap | None = None,
+    ) -> Prior:
+        """Read a public table of the same kind, such as last decade's, or a made-up one.
 
-    @staticmethod
-    def from_synthetic(table: Table, spine: Spine, *, made: str, **reading: Unpack[Reading]) -> Prior:
-        """Read a made-up table; `made` says how. One that was fitted to private data without privacy is private."""
-        return _from_table("synthetic table", made, 'made="gravity model, public populations"', table, spine, **reading)
+        Args:
+            table: One that was fitted to private data without privacy is private.
+            spine: The spine of the plan.
+            source: Who published it, or how it was made.
+            columns: The columns by attribute if they have other names.
+            count: The column of counts if rows are not records.
+            unknown: What is done with unknown codes.
+            private: The table that the plan will read, if that is known: the same one is refused, and so is one with
+                the same records, as far as both have the same columns.
+            bound: Counts at most so many records of each unit, as a release does.
+        """
+        if not isinstance(source, str) or not source.strip():
+            raise PlanError(
+                "say where the public table is from, since only public facts may shape the noise: "
+                'source="ISTAT, commuting 2011"'
+            )
+        refuse_private(table, private)
+        tally = Tally(compares=True)
+        counts = read_counts(table, spine, columns, count, unknown, bound, tally=tally)
+        if private is not None:
+            with suppress(DataError):  # a table that is not there, or is read otherwise, is not this one
+                refuse_same_records(tally.every, read_counts(private, spine, columns, count, unknown))
+        levels = prior_levels(spine, counts)
+        return Prior("public table", source.strip(), spine, levels, counts, tally.every)
 
     @property
     def words(self) -> str:
@@ -293,30 +302,6 @@ class Prior:
             )
 
 
-def _from_table(
-    kind: Kind,
-    source: object,
-    example: str,
-    table: Table,
-    spine: Spine,
-    *,
-    columns: Mapping[str, str] | None = None,
-    count: str | None = None,
-    unknown: Unknown = "error",
-    private: Table | None = None,
-    bound: ContributionCap | None = None,
-) -> Prior:
-    if not isinstance(source, str) or not source.strip():
-        raise PlanError(f"say where the {kind} is from, since only public facts may shape the noise: {example}")
-    refuse_private(table, private)
-    tally = Tally(compares=True)
-    counts = read_counts(table, spine, columns, count, unknown, bound, tally=tally)
-    if private is not None:
-        with suppress(DataError):  # a table that is not there, or is read otherwise, is not this one
-            refuse_same_records(tally.every, read_counts(private, spine, columns, count, unknown))
-    return Prior(kind, source.strip(), spine, prior_levels(spine, counts), counts, tally.every)
-
-
 # Reading them beside a plan file.
 
 
@@ -328,17 +313,13 @@ def prior_of(file: PlanFile | None, given: Prior | str | Path, source: str | Non
             f"say where {given} is from, since only public facts may shape the noise: "
             'give `prior_source`, such as "ISTAT, commuting 2011"'
         )
-    return _read_or_given(file, given, source or "", "prior")
+    return twin_of(file, given, source or "", "prior")
 
 
-def twin_of(file: PlanFile | None, given: Prior | str | Path, source: str | None) -> tuple[Prior, list[str]]:
-    """Return a twin, read from its location if it is one, and what was not done as for the private table."""
-    return _read_or_given(file, given, source, "twin")
-
-
-def _read_or_given(
-    file: PlanFile | None, given: Prior | str | Path, source: str | None, role: Role
+def twin_of(
+    file: PlanFile | None, given: Prior | str | Path, source: str | None, role: Role = "twin"
 ) -> tuple[Prior, list[str]]:
+    """Return a twin, read from its location if it is one, and what was not done as for the private table."""
     refuse_counts(given)
     if isinstance(given, Prior):
         return given, []

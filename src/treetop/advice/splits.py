@@ -140,8 +140,6 @@ def optimal_split(
         terms = terms_of(plan.unit, plan.loss, prior, weigh, levels)
         answer = iter(least_error([term for term in terms if term is not None], float(plan.loss.budget)).budgets)
         return as_weights(levels, [0.0 if term is None else next(answer) for term in terms])
-    if prior.twin is None:
-        raise LossError("the prior has no table, which says which nodes lie under which: give one")
     names = [TOTAL, *(level.name for level in plan.spine.levels)]
     coefficients = reached_coefficients(plan.spine, prior.twin, [weigh[name] for name in names])
     worths = [float(coefficients[names.index(name)]) for name in levels]

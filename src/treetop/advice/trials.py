@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from treetop.advice.losses import say_loss
 from treetop.advice.public import (
     Planned,
     Prior,
-    counts_degrees,
     counts_groups,
     open_plan,
     refuse_counts,
@@ -102,7 +101,7 @@ def try_out(
             records is refused.
     """
     own, file = open_plan(plan)
-    if counts_degrees(own):
+    if own.reader.name == "degrees":
         return largest_degrees(own, file, twin, twin_source, total)
     refuse_other_kinds(own)
     prior, notes = twin_of(file, twin, twin_source)
@@ -122,7 +121,10 @@ def try_out(
     for index, (name, nodes) in enumerate(names):
         planned = own.levels[index]
         margin = planned.margin(1 - Fraction(str(confidence)), own.terms)
-        found = _pooled([levels[index] for levels in tried], confidence, margin)
+        sizes, place = np.unique(np.concatenate([levels[index][0] for levels in tried]), return_inverse=True)
+        times = np.bincount(place, np.concatenate([levels[index][1] for levels in tried]), len(sizes))
+        total_error, often = float(sizes @ times), float(times.sum())
+        covering = int(np.searchsorted(np.cumsum(times), confidence * often))
         rows.append(
             {
                 "level": index,
@@ -130,10 +132,10 @@ def try_out(
                 "nodes": nodes,
                 "predicted_mean": mean_absolute_of_count(planned.law, own.terms) if planned.is_measured else 0.0,
                 "predicted_margin": margin,
-                "mean": found.mean,
-                "mean_of_all": found.sum / (runs * nodes),
-                "margin": found.margin,
-                "within": found.within,
+                "mean": total_error / often if often else 0.0,
+                "mean_of_all": total_error / (runs * nodes),
+                "margin": int(sizes[covering]) if often else 0,
+                "within": float(times[sizes <= margin].sum() / often) if often else 1.0,
             }
         )
     reach = "the interval of one number reaches" if counts_groups(own) else "the margin of a measurement"
@@ -159,25 +161,6 @@ def try_out(
         public_notes=tuple(notes),
         parts={"largest": largest_sizes(own, confidence, prior)} if counts_groups(own) and prior.sizes else {},
     )
-
-
-class _Pooled(NamedTuple):
-    """Absolute errors of one level over all runs."""
-
-    sum: float
-    mean: float
-    margin: int
-    within: float
-
-
-def _pooled(runs: Sequence[tuple[Ints, Ints]], confidence: float, margin: int) -> _Pooled:
-    sizes, place = np.unique(np.concatenate([sizes for sizes, _ in runs]), return_inverse=True)
-    times = np.bincount(place, np.concatenate([times for _, times in runs]), len(sizes))
-    if len(sizes) == 0:
-        return _Pooled(0.0, 0.0, 0, 1.0)
-    total, counted = float(sizes @ times), np.cumsum(times)
-    least = int(np.searchsorted(counted, confidence * counted[-1]))
-    return _Pooled(total, total / counted[-1], int(sizes[least]), float(times[sizes <= margin].sum() / counted[-1]))
 
 
 # Releases of a twin, and the errors of their levels and tables.
@@ -231,10 +214,8 @@ def _released(plan: Plan, twin: Counts) -> Callable[[Key], tuple[Nodes, Ints]]:
 
 
 def public_twin(prior: Prior, private: Counts | None = None) -> Counts:
-    """Return the twin of a prior, refusing what has none, and one with the records of the private table."""
+    """Return the twin of a prior, refusing private counts, and one with the records of the private table."""
     refuse_counts(prior)
-    if prior.twin is None:
-        raise PlanError("a sketch cannot be released on trial: give a public or a synthetic table")
     if private is not None:
         refuse_same_records(prior.records, private, "twin")
     return prior.twin
@@ -271,10 +252,10 @@ def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[
 def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
     """Return, for each run and level, the sum of squared errors of all released counts."""
 
-    def squares(errors: Ints) -> float:
-        return float((errors.astype(np.float64) ** 2).sum())
-
-    return np.array(trials(plan, prior, squares, runs=runs, threads=threads, seed=seed))
+    squares = trials(
+        plan, prior, lambda errors: np.square(errors, dtype=np.float64).sum(), runs=runs, threads=threads, seed=seed
+    )
+    return np.array(squares)
 
 
 def table_errors(
@@ -389,119 +370,3 @@ def _with_counts(facts: PublicFacts, twin: Counts) -> PublicFacts:
         return fact_of(fact.table, fact.kinds, stated, unchecked=fact.unchecked, places=fact.places)
 
     return PublicFacts(facts.spine, tuple(map(with_count, facts)))
-
-
-# A made-up twin: counts drawn over the public hierarchies of a plan, to see what its noise does. A few places are large
-# and many are small, as they mostly are; which ones, the codes decide, so that the twin is the same for every loss. It
-# says nothing about the private table, and a plan is not to be judged by its counts.
-
-MOST = 1_000_000
-"""Most records of a made-up twin."""
-
-
-@dataclass(frozen=True, eq=False)
-class MadeUp:
-    """A made-up twin."""
-
-    spine: Spine
-    leaves: Ints
-    """The leaf of every attribute (row) for every record."""
-
-    @property
-    def total(self) -> int:
-        """The number of records."""
-        return int(self.leaves.shape[1])
-
-    def at(self, depths: Depths) -> dict[tuple[int, ...], int]:
-        """Return its counts above zero, with so many levels of every attribute told apart."""
-        own = [
-            tree.ancestors(depth - 1)[leaf]
-            for tree, depth, leaf in zip(self.spine.trees, depths, self.leaves, strict=True)
-            if depth
-        ]
-        if not own:
-            return {(): self.total}
-        nodes, often = np.unique(np.stack(own), axis=1, return_counts=True)
-        return dict(zip(map(tuple, nodes.T.tolist()), often.tolist(), strict=True))
-
-
-def made_up(spine: Spine, total: int = 100_000) -> MadeUp:
-    """Make up records over the leaves of a spine: the same ones for the same hierarchies and the same total."""
-    if not 0 < total <= MOST:
-        raise PlanError(f"a made-up table has 1 to {MOST:,} records, not {total:,}")
-    seed = int.from_bytes(hashlib.blake2b(spine.digest.encode(), digest_size=8).digest(), "big")
-    chance = np.random.default_rng(seed)
-    leaves = []
-    for tree in spine.trees:
-        weight = chance.lognormal(sigma=1.6, size=tree.sizes[-1])
-        leaves.append(chance.choice(tree.sizes[-1], size=total, p=weight / weight.sum()))
-    return MadeUp(spine, np.array(leaves, np.int64).reshape(len(spine.trees), total))
-
-
-@dataclass(frozen=True)
-class MadeUpRow:
-    """One count of a trial on a made-up twin."""
-
-    codes: tuple[str, ...]
-    """Of the attributes that are told apart."""
-    names: tuple[str | None, ...]
-    made_up: int
-    released: int
-    lower: int | None
-    """The ends of the released count's interval; None if the plan has none."""
-    upper: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class MadeUpRelease:
-    """One release of a made-up twin, at one level of the spine."""
-
-    spine: Spine
-    depths: Depths
-    """How many levels of every attribute are told apart."""
-    true: Mapping[tuple[int, ...], int]
-    """The made-up counts above zero, by the nodes of the attributes that are told apart."""
-    released: Mapping[tuple[int, ...], tuple[int, int | None, int | None]]
-    """The released counts above zero, each with the ends of its interval."""
-
-    @property
-    def attributes(self) -> list[str]:
-        """The attributes that are told apart."""
-        return [name for name, depth in zip(self.spine.attributes, self.depths, strict=True) if depth]
-
-    def rows(self, number: int = 12) -> list[MadeUpRow]:
-        """Return large and small counts: their ranks grow by about the same factor."""
-        trees = [(tree, depth - 1) for tree, depth in zip(self.spine.trees, self.depths, strict=True) if depth]
-        ranked = sorted(self.true, key=lambda node: (-self.true[node], node))
-        rows = []
-        for rank in (np.unique(np.geomspace(1, len(ranked), number).astype(np.int64)) - 1).tolist():
-            node = ranked[rank]
-            codes = tuple(tree.codes[depth][at].as_py() for (tree, depth), at in zip(trees, node, strict=True))
-            names = tuple(tree.name(depth, at) for (tree, depth), at in zip(trees, node, strict=True))
-            rows.append(MadeUpRow(codes, names, self.true[node], *self.released.get(node, (0, None, None))))
-        return rows
-
-
-def release_made_up(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -> MadeUpRelease:
-    """Release a made-up twin once by the plan, with noise that anybody can compute.
-
-    `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
-    """
-    plan.refuse_unless_top_down()
-    spine, counts = plan.spine, Counts.from_leaves(twin.spine, list(twin.leaves))
-    key = Key(hashlib.blake2b(f"made up {seed}".encode(), digest_size=32).digest())
-    # A card with what intervals need to know; nobody is shown it.
-    card: dict[str, Any] = {"private": False, "title": plan.title, "plan": {"confidence": plan.confidence}}
-    if plan.confidence is not None:
-        card["accuracy"] = {"confidence": plan.confidence}
-    table = run_plan(fitted(plan, counts), counts, key, card).level(level)
-    depths = spine.depths(spine.levels[-1].index if level is None else spine.level(level).index)
-    columns = []
-    for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True):
-        if depth:
-            place = {code: at for at, code in enumerate(tree.codes[depth - 1].to_pylist())}
-            columns.append([place[code] for code in table[name].to_pylist()])
-    nodes = zip(*columns, strict=True) if columns else [()] * len(table)
-    ends = [table[end].to_pylist() if end in table.column_names else [None] * len(table) for end in ("lower", "upper")]
-    released = dict(zip(nodes, zip(table["count"].to_pylist(), *ends, strict=True), strict=True))
-    return MadeUpRelease(spine, depths, twin.at(depths), released)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from treetop._util.numbers import plain
 from treetop.addons.studio.forms import Done, Form
+from treetop.addons.studio.made_up import MOST, MadeUpRelease, MadeUpRow, release_made_up
 from treetop.addons.studio.state import PlanText
 from treetop.addons.studio.workspace import Workspace
 from treetop.advice import at_epsilon, epsilon_for, filled_in, known_outlook, loss_for
-from treetop.advice.trials import MOST, MadeUpRelease, MadeUpRow, release_made_up
 from treetop.card import in_words
 from treetop.card.meaning import meaning
 from treetop.card.sentences import say_epsilon, say_odds
