@@ -137,8 +137,9 @@ def measure_coverage(release: Release, truth: Counts, confidence: float | None =
         lower[found], upper[found], below[found] = own.lower, own.upper, own.absent
         several = np.full(len(known), index == 0 and sums.measured > 0)
         several[known] = sums.fanouts > 1
-        every = _Nodes(true, found, several[parent], (lower <= true) & (true <= upper), upper - lower)
-        nodes = _Nodes(*(values[found | (true > 0)] for values in every))
+        some = found | (true > 0)
+        covered, width = (lower <= true) & (true <= upper), upper - lower
+        nodes = _Nodes(true[some], found[some], several[parent][some], covered[some], width[some])
         absent, zeros = public - len(nodes.true), ~nodes.found
         unmeasured = sums.measured - int(np.count_nonzero(nodes.measured))
         widths = sums.measured_bounds - float(nodes.width[zeros & nodes.measured].sum()) if unmeasured else 0.0

@@ -21,7 +21,7 @@ from treetop.advice.expected import LEAST_SHARE, Depths, ErrorModel, Tables, bes
 from treetop.advice.outlooks import known_outlook
 from treetop.advice.public import Planned, Prior, counts_groups, open_plan, twin_of
 from treetop.advice.report import Cell, Report, Row
-from treetop.advice.trials import OWN_FACTS, differs, table_errors
+from treetop.advice.trials import OWN_FACTS, TrialOptions, differs, table_errors
 from treetop.counts.constraint_reader import COUNT
 from treetop.domain.constraints import COUNTED, INVARIANT, Fact, PublicFacts
 from treetop.domain.marginal import Stage, depths_alone, exact_tables, margin_at, margins_of, table_named
@@ -173,8 +173,8 @@ def design(
     there = moved(wanted, own.spine, advised.spine)
     tried: Sequence[Sequence[float | None]] = [[None] * len(wanted)] * 2
     if public is not None:
-        options = {"runs": runs, "threads": threads, "progress": progress}
-        tried = [table_errors(one, public, at, **options) for one, at in ((own, wanted), (advised, there))]  # type: ignore[arg-type]
+        options: TrialOptions = {"runs": runs, "threads": threads, "progress": progress}
+        tried = [table_errors(one, public, at, **options) for one, at in ((own, wanted), (advised, there))]
     rows = [
         {
             "counts": before.title,

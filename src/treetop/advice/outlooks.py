@@ -343,7 +343,7 @@ def _larger_loss(plan: Plan, total: float) -> Plan | None:
             return None
         step = 10.0 ** (math.floor(math.log10(wanted)) - 1)
         rounded = float(f"{math.ceil(wanted / step) * step:.2g}")
-        given = {"epsilon" if loss.rho is None else "rho": rounded}
+        given: dict[str, Any] = {"epsilon" if loss.rho is None else "rho": rounded}
         stated = {name: getattr(loss, name) for name in ("delta", "noise", "large_delta", "accounting")}
         changed = replace(plan, loss=Loss(**given, **stated))
     return changed

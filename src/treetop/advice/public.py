@@ -258,7 +258,7 @@ class Prior:
                 the same records, as far as both have the same columns.
             bound: Counts at most so many records of each unit, as a release does.
         """
-        if not isinstance(source, str) or not source.strip():
+        if not (source or "").strip():
             raise PlanError(
                 "say where the public table is from, since only public facts may shape the noise: "
                 'source="ISTAT, commuting 2011"'

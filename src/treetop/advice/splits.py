@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from treetop.advice.error_laws import Term, error_law, least_error, least_loss
 from treetop.advice.losses import REST, add_rest, definition_of, levels_named, loss_report, share_of_loss, smallest_loss
 from treetop.advice.public import Planned, Prior, counts_groups, layers, open_plan, prior_of
 from treetop.advice.report import Report
-from treetop.advice.trials import Nodes, public_twin, simulate, squared_errors
+from treetop.advice.trials import Nodes, TrialOptions, public_twin, simulate, squared_errors
 from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
@@ -288,9 +288,20 @@ def _gain(before: Floats, after: Floats) -> tuple[bool, float]:
 def _split_by_trials(
     plan: Plan, prior: Prior, weights: Mapping[str, float], *, runs: int, threads: int | None, progress: Progress | None
 ) -> Report:
-    """Find the best of several splits of a plan for group sizes, whose errors have no closed form."""
+    """Find the best of several splits of a plan for group sizes, whose errors have no closed form.
+
+    Shares are in whole percents, from even ones to those that levels by themselves would have.
+    """
     by_level = np.array([0.0, *(weights[level.name] for level in plan.spine.levels)])
-    splits = _splits(plan, weights)
+    power = 1 / 3 if plan.loss.definition == "pure" else 1 / 2
+    levels = [level for level, _ in plan.workload.measured]
+    need = np.array([level.nodes * max(weights[level.name], 1e-3) for level in levels])
+    splits: list[dict[str, Fraction]] = []
+    for step in (0.0, 0.25, 0.5, 0.75, 1.0):
+        part = need ** (step * power)
+        percents = np.maximum(np.rint(100 * part / part.sum()), 1).astype(int)
+        split = {level.name: Fraction(int(one)) for level, one in zip(levels, percents, strict=True)}
+        splits += [split] if split not in splits else []
     plans = [plan, *(replace(plan, split=split) for split in splits)]
     tried: list[float] = []
     for done, one in enumerate(plans, start=1):
@@ -312,19 +323,6 @@ def _split_by_trials(
     nodes = {part.name: part.nodes for part in measured}
     totals = float((before @ by_level).mean()), float((after @ by_level).mean())
     return _report(plan, chosen, prior, nodes, errors, totals, how)
-
-
-def _splits(plan: Plan, weights: Mapping[str, float]) -> list[dict[str, Fraction]]:
-    """Return shares in whole percents, from even ones to those that levels by themselves would have."""
-    power = 1 / 3 if plan.loss.definition == "pure" else 1 / 2
-    levels = [level for level, _ in plan.workload.measured]
-    need = np.array([level.nodes * max(float(weights[level.name]), 1e-3) for level in levels])
-    splits = []
-    for step in (0.0, 0.25, 0.5, 0.75, 1.0):
-        part = need ** (step * power)
-        percents = np.maximum(np.rint(100 * part / part.sum()), 1).astype(int)
-        splits.append({level.name: Fraction(int(one)) for level, one in zip(levels, percents, strict=True)})
-    return [split for number, split in enumerate(splits) if split not in splits[:number]]
 
 
 _FIRST_FACTOR = 2.0
@@ -362,10 +360,10 @@ def refine_split(
 
     def errors(split: Mapping[str, Fraction], runs: int, seed: int) -> Floats:
         trial = replace(plan, split=split)
+        options: TrialOptions = {"runs": runs, "threads": threads, "seed": seed}
         if shares is not None:
-            return share_errors(trial, prior, shares, runs=runs, threads=threads, seed=seed)
-        found: Floats = squared_errors(trial, prior, runs=runs, threads=threads, seed=seed) @ weigh
-        return found
+            return share_errors(trial, prior, shares, **options)
+        return np.asarray(squared_errors(trial, prior, **options) @ weigh)
 
     best = {name: math.log(float(share)) for name, share in start.items()}
     least = float(errors(start, runs, 2 * seed).mean())
@@ -464,9 +462,7 @@ def _read_shares(spine: Spine, text: str, weight: ShareWeight) -> Shares:
     return Shares(level, inside[0] if inside else TOTAL, weight)
 
 
-def share_errors(
-    plan: Plan, prior: Prior, shares: Shares, *, runs: int, threads: int | None = None, seed: int = 0
-) -> Floats:
+def share_errors(plan: Plan, prior: Prior, shares: Shares, **options: Unpack[TrialOptions]) -> Floats:
     """Return, for each trial on the prior's table, the sum of squared errors of all shares, a whole sum being 1.
 
     If an area is released empty, nothing is dealt out; one that is empty in the table has no shares.
@@ -480,7 +476,7 @@ def share_errors(
     def error(nodes: Nodes, count: Ints) -> float:
         return squared_share_error(spine, twin, nodes, count, coarse, fine, shares.weight)
 
-    return np.array(simulate(plan, prior, error, runs=runs, threads=threads, seed=seed))
+    return np.array(simulate(plan, prior, error, **options))
 
 
 def squared_share_error(

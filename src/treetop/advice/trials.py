@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Required, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -112,8 +112,7 @@ def try_out(
         notes = [*notes, OWN_FACTS]
 
     def distinct(errors: Ints) -> tuple[Ints, Ints]:  # far fewer than there are nodes
-        sizes, times = np.unique(np.abs(errors), return_counts=True)
-        return sizes, times
+        return np.unique(np.abs(errors), return_counts=True)
 
     tried = trials(own, prior, distinct, runs=runs, threads=threads, seed=seed, progress=progress)
     rows, percent = [], f"± {100 * confidence:g}%"
@@ -164,6 +163,16 @@ def try_out(
 
 
 # Releases of a twin, and the errors of their levels and tables.
+
+
+class TrialOptions(TypedDict, total=False):
+    """How trials are run."""
+
+    runs: Required[int]
+    threads: int | None
+    """Trials at once; as many as cores by default."""
+    seed: int
+    progress: Progress | None
 
 
 def simulate(
@@ -221,23 +230,14 @@ def public_twin(prior: Prior, private: Counts | None = None) -> Counts:
     return prior.twin
 
 
-def trials(
-    plan: Plan,
-    prior: Prior,
-    summarise: Callable[[Ints], T],
-    *,
-    runs: int,
-    threads: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> list[list[T]]:
+def trials(plan: Plan, prior: Prior, summarise: Callable[[Ints], T], **options: Unpack[TrialOptions]) -> list[list[T]]:
     """Return, by run, a summary of errors of the total and of every level, at the nodes above zero in either."""
     twin = public_twin(prior)
 
     def summary(nodes: Nodes, count: Ints) -> list[T]:
         return [summarise(errors) for errors in level_errors(plan.spine, twin, nodes, count)]
 
-    return simulate(plan, prior, summary, runs=runs, threads=threads, seed=seed, progress=progress)
+    return simulate(plan, prior, summary, **options)
 
 
 def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[Ints]:
@@ -249,25 +249,12 @@ def level_errors(spine: Spine, twin: Counts, nodes: Nodes, count: Ints) -> list[
     return [error.sum(keepdims=True), *below]
 
 
-def squared_errors(plan: Plan, prior: Prior, *, runs: int, threads: int | None = None, seed: int = 0) -> Floats:
+def squared_errors(plan: Plan, prior: Prior, **options: Unpack[TrialOptions]) -> Floats:
     """Return, for each run and level, the sum of squared errors of all released counts."""
-
-    squares = trials(
-        plan, prior, lambda errors: np.square(errors, dtype=np.float64).sum(), runs=runs, threads=threads, seed=seed
-    )
-    return np.array(squares)
+    return np.array(trials(plan, prior, lambda errors: np.square(errors, dtype=np.float64).sum(), **options))
 
 
-def table_errors(
-    plan: Plan,
-    prior: Prior,
-    tables: Sequence[Depths],
-    *,
-    runs: int = 20,
-    threads: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> list[float]:
+def table_errors(plan: Plan, prior: Prior, tables: Sequence[Depths], **options: Unpack[TrialOptions]) -> list[float]:
     """Release a public twin many times, and return the mean absolute error of every table, over all public nodes.
 
     The twin may have been read with another order of the same attributes.
@@ -276,16 +263,12 @@ def table_errors(
     leaf, true = _moved_leaves(prior, spine)
 
     def errors_of(nodes: Nodes, count: Ints) -> list[float]:
-        leaves = [
-            np.concatenate([own, np.asarray(released, np.int64)]) for own, released in zip(leaf, nodes, strict=True)
-        ]
+        leaves = [np.concatenate([own, released.astype(np.int64)]) for own, released in zip(leaf, nodes, strict=True)]
         error = np.concatenate([-true, count])
         return [mean_error(spine, leaves, error, table) for table in tables]
 
     moved = replace(prior, spine=spine, twin=Counts.from_leaves(spine, leaf, true))
-    means: list[float] = np.mean(
-        simulate(plan, moved, errors_of, runs=runs, threads=threads, seed=seed, progress=progress), axis=0
-    ).tolist()
+    means: list[float] = np.mean(simulate(plan, moved, errors_of, **options), axis=0).tolist()
     return means
 
 
