@@ -23,16 +23,16 @@ import treetop as tt
 from tests.browser import CHROMIUM, browser
 from tests.data.test_export_map import Elements
 from tests.everyday import TRIP
-from treetop import cli, export
-from treetop.addons import site
-from treetop.addons.pages import language as languages
+from treetop import cli, export, exporting
+from treetop.addons import pages, site
 from treetop.addons.site import tables as rows
 from treetop.card import in_words
 from treetop.errors import ReleaseError
 from treetop.release.measurements import surviving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ADDONS = Path(languages.__file__).parents[1]
+WORDS = Path(exporting.__file__).parent / "words"
+ADDONS = Path(pages.__file__).parents[1]
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 FORMULA, ARABIC = "=1+1", "القاهرة (1)"
 TOWNS = ["01", "02", FORMULA, ARABIC, EVIL]
@@ -237,7 +237,7 @@ def test_no_page_loads_anything_from_elsewhere(language: str, release: tt.Releas
 
 
 def words_of(code: str) -> dict[str, Any]:
-    text = (ADDONS / "pages" / "words" / f"{code}.toml").read_text(encoding="utf-8")
+    text = (WORDS / f"{code}.toml").read_text(encoding="utf-8")
     return {f"{part}.{key}": said for part, own in tomllib.loads(text).items() for key, said in own.items()}
 
 
@@ -255,7 +255,12 @@ def test_every_language_has_the_same_words_with_the_same_placeholders(code: str)
 
 
 def test_no_word_is_without_use() -> None:
-    sources = [path for path in ADDONS.rglob("*") if path.suffix in (".py", ".js", ".html")]
+    sources = [
+        path
+        for folder in (ADDONS, WORDS.parent)
+        for path in folder.rglob("*")
+        if path.suffix in (".py", ".js", ".html")
+    ]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     for key in words_of("en"):
         part, _, name = key.partition(".")
@@ -342,8 +347,8 @@ def test_the_page_on_the_guarantee_has_the_figures_of_the_card_in_the_readers_la
 
 
 def test_what_plain_sentences_cannot_say_is_said_in_the_words_of_the_card(tmp_path: Path) -> None:
-    from treetop.addons.pages.language import language
     from treetop.addons.site.guarantee import GuaranteePage
+    from treetop.exporting.language import language
 
     card = {**flows().card}
     card["unit"] = {**card["unit"], "conditions": ["Degrees above 30 are counted with 30."]}

@@ -52,7 +52,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def words(code: str) -> dict[str, str]:
-    text = files("treetop.addons.pages").joinpath(f"words/{code}.toml").read_text(encoding="utf-8")
+    text = files("treetop.exporting").joinpath(f"words/{code}.toml").read_text(encoding="utf-8")
     parts = tomllib.loads(text).items()
     return {
         f"{part}.{key}": re.sub(r"\s+", " ", said)

@@ -13,16 +13,16 @@ from treetop.addons.map.atlas import Atlas, opening
 from treetop.addons.map.boundaries import Boundaries, read_boundaries
 from treetop.addons.map.ground import ground
 from treetop.addons.map.layers import layer, traffic_of, weights_of
-from treetop.addons.pages import language as html
-from treetop.addons.pages.language import ENGLISH, Language, language
-from treetop.addons.pages.statements import attribute_label, counted, or_more, plainly
+from treetop.addons.pages import render as render_page
 from treetop.card import in_words
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
+from treetop.exporting.language import ENGLISH, Language, language
 from treetop.exporting.levels import ENDS, Depths, are_dates, trees_of
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
+from treetop.exporting.statements import attribute_label, counted, or_more, plainly
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.selection import Selection
 
@@ -65,7 +65,7 @@ def render(
         "kind": content["kind"],
         "content": {**content, "words": own.words["map_script"], "format": own.numbers},
     }
-    return html.render("treetop.addons.map", values, [f"script/{name}.js" for name in _SCRIPTS.split()])
+    return render_page("treetop.addons.map", values, [f"script/{name}.js" for name in _SCRIPTS.split()])
 
 
 def _noise(card: Mapping[str, Any], content: Mapping[str, Any], own: Language) -> Markup:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from treetop._util.distribution import DISTRIBUTION
-from treetop.addons.pages import language as html
-from treetop.addons.pages.language import ENGLISH, Language
-from treetop.addons.pages.statements import attribute_label, counted, covered, exceptions, is_plain, plainly, protection
+from treetop.addons.pages import render as render_page
 from treetop.card import in_words
+from treetop.exporting.language import ENGLISH, Language
 from treetop.exporting.sheet import is_exact
+from treetop.exporting.statements import attribute_label, counted, covered, exceptions, is_plain, plainly, protection
 from treetop.plan.workload import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class GuaranteePage:
             "home": home,
             "card": card,
         }
-        return html.render("treetop.addons.site", values, scripts=(), page="guarantee.html")
+        return render_page("treetop.addons.site", values, scripts=(), page="guarantee.html")
 
     @property
     def _total_is_exact(self) -> bool:

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from treetop._util.distribution import DISTRIBUTION
-from treetop.addons.pages import language as html
-from treetop.addons.pages.language import Language
-from treetop.addons.pages.statements import (
+from treetop.addons.pages import render as render_page
+from treetop.addons.site.tables import PageRows, highest_zero
+from treetop.card import in_words
+from treetop.domain.constraints import INVARIANT
+from treetop.exporting.any_table import attributes_of
+from treetop.exporting.language import Language
+from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.sheet import is_exact
+from treetop.exporting.statements import (
     attribute_label,
     called,
     counted,
@@ -19,12 +25,6 @@ from treetop.addons.pages.statements import (
     plainly,
     tolerance,
 )
-from treetop.addons.site.tables import PageRows, highest_zero
-from treetop.card import in_words
-from treetop.domain.constraints import INVARIANT
-from treetop.exporting.any_table import attributes_of
-from treetop.exporting.levels import ENDS, Depths, trees_of
-from treetop.exporting.sheet import is_exact
 from treetop.release.measurements import RATE
 from treetop.release.selection import Selection
 
@@ -97,7 +97,7 @@ class MainPage:
             "credit": credit,
             "content": self._content(),
         }
-        return html.render("treetop.addons.site", values)
+        return render_page("treetop.addons.site", values)
 
     @property
     def _named(self) -> bool:

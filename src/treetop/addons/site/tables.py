@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treetop.addons.pages.statements import carries_no_noise
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import Depths, are_dates, counts_at, trees_of
+from treetop.exporting.statements import carries_no_noise
 from treetop.release.count_table import outside
 from treetop.release.measurements import surviving
 from treetop.release.selection import Selection

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from treetop.addons.pages.language import languages
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.workspace import Workspace
 from treetop.errors import ReleaseError
 from treetop.exporting import export
+from treetop.exporting.language import languages
 from treetop.release.folder import PLACES
 
 

@@ -1,13 +1,11 @@
-"""The languages of pages: their words, and how numbers and days are written in them."""
+"""The languages of exports: their words, and how numbers and days are written in them."""
 
 from __future__ import annotations
 
-import base64
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +13,10 @@ from treetop._util.choices import nearest
 from treetop.errors import ReleaseError
 
 if TYPE_CHECKING:
-    from jinja2 import Template
     from markupsafe import Markup
 
 
-_WORDS = files("treetop.addons.pages").joinpath("words")
+_WORDS = files("treetop.exporting").joinpath("words")
 _ENDING = ".toml"
 
 ENGLISH = "en"
@@ -90,52 +87,3 @@ def language(code: str) -> Language:
             "A translation is one file more beside theirs"
         )
     return Language(code, tomllib.loads(_WORDS.joinpath(code + _ENDING).read_text(encoding="utf-8")))
-
-
-# Pages in HTML: values from a release are text in them, and only their own parts run or load.
-
-
-def render(
-    package: str, values: Mapping[str, Any], scripts: Sequence[str] = ("page.js",), page: str = "page.html"
-) -> str:
-    """Return a page of a package, with its page.css and, one after the other, its scripts."""
-    style, script = _part(package, "page.css"), _joined(package, tuple(scripts))
-    return _template(package, page).render(
-        **values, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
-    )
-
-
-@cache
-def _template(package: str, page: str) -> Template:
-    from jinja2 import DictLoader, Environment, StrictUndefined
-
-    environment = Environment(
-        loader=DictLoader({"head.html": _part("treetop.addons.pages", "head.html")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    # Compact, and with <, >, & and ' as escapes, so that no text can end the element that it stands in.
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
-    return environment.from_string(_part(package, page))
-
-
-@cache
-def _joined(package: str, scripts: tuple[str, ...]) -> str:
-    """Return scripts as one; their declarations are private to them."""
-    if len(scripts) < 2:
-        return "".join(_part(package, script) for script in scripts)
-    parts = "\n".join(_part(package, script) for script in scripts)
-    return f'\n"use strict";\n(() => {{\n{parts}}})();\n'
-
-
-@cache
-def _part(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """Return the hash that a content security policy uses to allow a script or style."""
-    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from treetop._util.numbers import plain
-from treetop.addons.pages.language import Language
 from treetop.card.html import power
 from treetop.card.meaning import BOTH
 from treetop.card.sentences import HUGE, say_epsilon, say_odds
 from treetop.domain.constraints import INVARIANT
 from treetop.domain.marginal import MARGIN
+from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS
 from treetop.exporting.sheet import is_exact
 from treetop.release.selection import Selection
