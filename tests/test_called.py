@@ -342,7 +342,7 @@ def test_the_readme_of_a_workbook_states_guarantee_margins_and_zeros(folder: Pat
     card = tt.Release.load(folder).card
     told = "\n".join(str(cell) for row in sheets(Path("counts.xlsx"))["read me"] for cell in row)
     assert all(in_words(card[name]) in told for name in ("guarantee", "protects", "warning"))
-    assert "is a released zero" in told and "At 95 % confidence" in told
+    assert "is a released zero" in told and "95 % of such ranges hold the true number" in told
     for level in card["levels"]:
         if level["margin"] is not None:
             assert f"± {level['margin']:,}" in told

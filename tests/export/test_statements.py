@@ -39,8 +39,8 @@ RECORDS = pa.table(
 EXACT = "no noise was added to the total"
 LIMIT = {
     "en": "At most 3 records of each customer are counted; the true total may be higher.",
-    "de": "Gezählt sind höchstens 3 Datensätze jeder Einheit (customer); die wahre Summe kann höher sein.",
-    "it": "Sono contati al massimo 3 record di ogni unità (customer); il totale vero può essere più alto.",
+    "de": "Gezählt sind höchstens 3 Datensätze je customer; die wahre Summe kann höher sein.",
+    "it": "Sono contati al massimo 3 record per ogni customer; il totale vero può essere più alto.",
 }
 
 

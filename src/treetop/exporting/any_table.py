@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, Depths, trees_of
-from treetop.exporting.sheet import LARGEST, Sheet, Workbook, readme
+from treetop.exporting.sheet import LARGEST, Sheet, Workbook
+from treetop.exporting.statements import notes_on
 from treetop.release.count_table import with_outside
 from treetop.release.selection import MOST_ROWS, Selection, with_names
 from treetop.release.shards import Leaves
@@ -204,8 +205,8 @@ def _excel(request: Request) -> Content:
         _refuse_long(request, request.release.leaves)  # before all of them are read
     table = rows_at(request.release, request.depths)
     _refuse_long(request, table.num_rows)
-    about = readme(request.release, request.depths)
-    return Content([Workbook.of("counts.xlsx", table, about)], notes=notes_of(request, table))
+    about = notes_on(request.release, request.depths, request.language)
+    return Content([Workbook.of("counts.xlsx", table, about, request.language)], notes=notes_of(request, table))
 
 
 def _refuse_long(request: Request, rows: int) -> None:

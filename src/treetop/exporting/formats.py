@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from treetop._util.choices import Registry, nearest
 from treetop.errors import ReleaseError
+from treetop.exporting.language import ENGLISH, Language, language
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import File
@@ -47,7 +48,7 @@ class Options(TypedDict, total=False):
     """Whether to leave out counts of places without coordinates; otherwise they are refused."""
     as_is: bool
     """Whether a CSV file keeps codes that a spreadsheet would compute unchanged; otherwise they have an apostrophe
-    before them, which `treetop.exporting.sheet` takes off again.
+    before them, which a reader takes off again.
     """
     force: bool
     large: bool
@@ -72,6 +73,11 @@ class Request:
     options: Options
     folder: Path | None = None
     """The folder of the release, if it was read from one."""
+
+    @property
+    def language(self) -> Language:
+        """The language of pages, notes and labels."""
+        return language(self.options.get("language") or ENGLISH)
 
 
 @dataclass(frozen=True)

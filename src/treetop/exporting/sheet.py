@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import BytesIO
@@ -18,11 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.distribution import install_extra
-from treetop.card import in_words
-from treetop.card.statements import EVERY_PLAN_TELLS
 from treetop.errors import ReleaseError
-from treetop.exporting.levels import Depths, trees_of
-from treetop.release.selection import Selection
+from treetop.exporting.language import Language
 
 
 class File(Protocol):
@@ -59,7 +56,6 @@ LONGEST = 32_767
 """The most characters of a cell."""
 _EXACT = 1 << 53  # whole numbers beyond it are rounded by a spreadsheet
 _SAMPLE = 1000
-_OUTSIDE = "outside its range"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +65,17 @@ class Workbook:
     file: str
     table: pa.Table
     about: Sequence[tuple[object, ...]]
+    language: Language
     rows: int
     total: int
     size: int = 0
     """Approximate size; 0 if not estimated, since a workbook is packed."""
 
     @staticmethod
-    def of(file: str, table: pa.Table, about: Iterable[tuple[object, ...]]) -> Workbook:
+    def of(file: str, table: pa.Table, about: Iterable[tuple[object, ...]], own: Language) -> Workbook:
         """Make a workbook of a table with a column `count`."""
         writer()  # now: that it is missing is said before anything else is done
-        return Workbook(file, table, tuple(about), table.num_rows, int(pc.sum(table["count"]).as_py() or 0))
+        return Workbook(file, table, tuple(about), own, table.num_rows, int(pc.sum(table["count"]).as_py() or 0))
 
     def guarded(self) -> Workbook:
         """Return it as it is: a text in it is stored as a text."""
@@ -92,7 +89,7 @@ class Workbook:
             "strings_to_urls": False,
             "strings_to_numbers": False,
         }
-        packed = _Packed()
+        packed, words = _Packed(), self.language.words["files"]
         try:
             with (
                 TemporaryDirectory(dir=path.parent) as room,
@@ -101,8 +98,8 @@ class Workbook:
                 book.set_properties({"created": datetime(2000, 1, 1)})  # the same bytes for the same release
                 bold = book.add_format({"bold": True})
                 wrapped = book.add_format({"text_wrap": True, "valign": "top"})
-                self._rows(book.add_worksheet("counts"), bold)
-                self._about(book.add_worksheet("read me"), bold, wrapped)
+                self._rows(book.add_worksheet(words["sheet"]), bold)
+                self._about(book.add_worksheet(words["about"]), bold, wrapped)
         except writer().exceptions.FileCreateError as problem:
             raise problem.args[0] from None  # the error of the system, such as a full disk
         except writer().exceptions.FileSizeError:
@@ -114,13 +111,13 @@ class Workbook:
         for at, name in enumerate(self.table.column_names):
             sheet.set_column(at, at, _width(name, self.table[name]))
             sheet.write_string(0, at, name, bold)
-        row = 0
+        row, outside = 0, self.language.words["table"]["outside"]
         for batch in self.table.to_batches(max_chunksize=1 << 16):
             columns = [column.to_pylist() for column in batch.columns]
             for cells in zip(*columns, strict=True):
                 row += 1
                 for at, cell in enumerate(cells):
-                    _put(sheet, row, at, cell)
+                    _put(sheet, row, at, outside if cell is True else None if cell is False else cell)
         sheet.autofilter(0, 0, max(row, 1), len(self.table.column_names) - 1)
 
     def _about(self, sheet: Any, bold: Any, wrapped: Any) -> None:
@@ -142,10 +139,7 @@ class _Packed(BytesIO):
 
 def _put(sheet: Any, row: int, at: int, cell: Any) -> None:
     """Write one cell: a count as a number, everything else as a text that is never computed."""
-    if isinstance(cell, bool):
-        if cell:
-            sheet.write_string(row, at, _OUTSIDE)
-    elif isinstance(cell, int) and abs(cell) < _EXACT:
+    if isinstance(cell, int) and abs(cell) < _EXACT:
         sheet.write_number(row, at, cell)
     elif cell is not None:
         text = str(cell)
@@ -187,15 +181,6 @@ def guard(text: str) -> str:
     ("'=1+1", "''=1+1", "'s-Hertogenbosch")
     """
     return f"'{text}" if re.match(_FORMULA, text) else text
-
-
-def unguard(text: str) -> str:
-    """Return the text that was guarded.
-
-    >>> unguard("'=1+1"), unguard("'s-Hertogenbosch")
-    ('=1+1', "'s-Hertogenbosch")
-    """
-    return text[1:] if text.startswith("'") and re.match(_FORMULA, text) else text
 
 
 def guard_schema(schema: pa.Schema) -> pa.Schema:
@@ -320,83 +305,3 @@ def _kind(field: pa.Field, total: int) -> str:
     if pa.types.is_integer(field.type):
         return "Integer" if total < 1 << 31 else "Integer64"
     return "WKT" if field.name == "WKT" else "String"
-
-
-# The notes of a workbook: guarantee, margins, and how to read small or unlisted counts.
-
-Row = tuple[object, ...]
-"""One line: a heading alone, or cells."""
-
-_COUNT = (
-    "A released count: a whole number with noise in it, made to add up. It is not the number in the private table{but}."
-)
-_BUT = ", apart from what is told without noise (below)"
-_WHAT_OUTSIDE_MEANS = (
-    "Marks a count outside its own range: counts were moved so that everything adds up, ranges were not. Believe the "
-    "range."
-)
-_ZEROS = (
-    "A combination that is not listed is a released zero. That is no proof that there is nobody: noise may have hidden "
-    "a small true count, and may have made a small count of nothing. Counts that are smaller than the margin of their "
-    "level say little, one by one; sums of many do."
-)
-_NO_ZEROS = (
-    "This release names only what its measurements show to be there. A combination that is not listed is not a zero: "
-    "it may have a part of what is unresolved at coarser levels. At the leaves, {unresolved:,} of {total:,} are."
-)
-_SUMS = "Add counts, not bounds: the bounds of a sum are narrower than the sums of bounds."
-_MORE = "The release's own card (card.html) states the method, every caveat, and what was spent before."
-
-
-def readme(release: Selection, depths: Depths) -> Iterator[Row]:
-    """Yield the lines of the sheet."""
-    card, trees = release.card, trees_of(release)
-    yield (str(card.get("title") or "Release"),)
-    if card.get("description"):
-        yield "", card["description"]
-    levels = {name: tree.levels[depths[name]] for name, tree in trees.items()}
-    told = ", ".join(name if level in (name, "value") else f"{name} by {level}" for name, level in levels.items())
-    yield "What is counted", f"{card['counted']['what']} by {told}" if "counted" in card else told
-    yield from (("", sentence) for sentence in in_words(card.get("counted", {}).get("sentences", [])))
-    if release.conditions:
-        yield "Only what matches", ", ".join(release.conditions)
-    if (period := card.get("data", {}).get("period")) is not None:
-        yield "Period", period
-
-    yield ("Privacy",)
-    about = {
-        "Warning": "warning",
-        "Guarantee": "guarantee",
-        "What it protects": "protects",
-        "Release": "id",
-        "Day": "time",
-    }
-    yield from ((title, in_words(card[name])) for title, name in about.items() if card.get(name))
-    yield "More", _MORE
-
-    yield ("How to read the numbers",)
-    exact = in_words([one for one in card.get("exact", ()) if one not in EVERY_PLAN_TELLS])
-    yield "count", _COUNT.format(but=_BUT if exact else "")
-    yield from (("Told without noise", one) for one in exact)
-    accuracy = in_words(card.get("accuracy", {}))
-    if release.confidence is not None:
-        yield "lower, upper", f"At {100 * release.confidence:g} % confidence. {accuracy.get('interval', '')}".strip()
-        yield "outside", _WHAT_OUTSIDE_MEANS
-    if release.whole.left is None:
-        yield "Zeros", _ZEROS
-    else:
-        yield "What is not listed", _NO_ZEROS.format(unresolved=release.unresolved_total, total=release.total)
-    yield "Adding up", _SUMS
-
-    if tables := [*card.get("levels", ()), *card.get("margins", ())]:
-        yield (f"Margins at {100 * float(card['accuracy']['confidence']):g} % confidence",)
-        yield "", accuracy.get("margin", "")
-        yield "Level", "Public nodes", "± one count"
-    for table in tables:
-        margin = f"± {table['margin']:,}" if table["margin"] is not None else "exact" if is_exact(table) else "follows"
-        yield table.get("counts", table["name"]), f"{table['nodes']:,}", margin
-
-
-def is_exact(level: Mapping[str, Any]) -> bool:
-    """Whether a level of a card carries no noise. One that is not measured may still follow from noisy ones."""
-    return not level["measured"] and (level.get("exact") is True or level.get("bound") == 0)

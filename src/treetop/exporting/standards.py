@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -13,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treetop.card import in_words
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import attributes_of, notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import are_dates, trees_of
-from treetop.exporting.sheet import File, Page, Sheet, count_guarded, guard, readme
+from treetop.exporting.sheet import File, Page, Sheet, count_guarded, guard
+from treetop.exporting.statements import attribute_at, citation, notes_on
 
 CUBE = 200_000
 """Most combinations of a cube in which released zeros are written as well."""
@@ -34,10 +35,6 @@ _MEDIA = {
     ".parquet": "application/vnd.apache.parquet",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-_SCHEMA = (
-    "https://raw.githubusercontent.com/sdmx-twg/sdmx-json/develop/structure-message/tools/schemas/2.0.0/"
-    "sdmx-json-structure-schema.json"
-)
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\s+(?:to|–|-|/)\s+(\d{4}-\d\d-\d\d)")
 
 
@@ -58,11 +55,25 @@ def _page(file: str, content: Any, table: pa.Table) -> Page:
 
 def _remarks(request: Request) -> list[str]:
     """Return what a reader has to know: the guarantee, exactness, ranges, zeros."""
-    return [": ".join(str(cell) for cell in row if cell) for row in readme(request.release, request.depths)]
+    rows = notes_on(request.release, request.depths, request.language)
+    return [": ".join(str(cell) for cell in row if cell) for row in rows]
 
 
 def _title(request: Request) -> str:
-    return str(request.release.card.get("title") or "Release")
+    return str(request.release.card.get("title") or request.language.words["page"]["untitled"])
+
+
+def _label(request: Request, name: str) -> str:
+    """Return the label of an attribute, with its level if that says more."""
+    level = trees_of(request.release)[name].levels[request.depths[name]]
+    return attribute_at(name, level, request.release.card, request.language)
+
+
+def _described(request: Request) -> dict[str, str]:
+    """Return the descriptions of the columns of numbers."""
+    words = request.language.words
+    named = {name: words["files"][name] for name in ("count", "lower", "upper")}
+    return {**named, "outside": words["sure"]["outside"]}
 
 
 def parquet_of(request: Request, table: pa.Table) -> list[File]:
@@ -76,7 +87,9 @@ def parquet_of(request: Request, table: pa.Table) -> list[File]:
 def csvw_of(request: Request, table: pa.Table) -> list[File]:
     """Return the rows as CSV, and their description."""
     names = attributes_of(request.release)
-    told = {**dict(_READ), **{name: f"Code of {name}." for name in names}}
+    own = request.language
+    code = own.words["files"]["code"]
+    told = {**_described(request), **{name: code.format(attribute=_label(request, name)) for name in names}}
     plain = (lambda text: text) if request.options.get("as_is") else guard
     columns = [
         {
@@ -88,7 +101,7 @@ def csvw_of(request: Request, table: pa.Table) -> list[File]:
         for field in table.schema
     ]
     codes = any(count_guarded(table[name].combine_chunks()) for name in names)
-    remarks = [*_remarks(request), *([_GUARDED] if codes and plain is guard else [])]
+    remarks = [*_remarks(request), *([own.words["downloads"]["formulas"]] if codes and plain is guard else [])]
     keys = [column["name"] for column, field in zip(columns, table.schema, strict=True) if field.name in names]
     content: dict[str, Any] = {
         "@context": "http://www.w3.org/ns/csvw",
@@ -101,15 +114,6 @@ def csvw_of(request: Request, table: pa.Table) -> list[File]:
     }
     told_of = {name: value for name, value in content.items() if value is not None}
     return [Sheet.of("counts.csv", table, "count"), _page("counts.csv-metadata.json", told_of, table)]
-
-
-_READ = {
-    "count": "Released count: a whole number, never negative; sums are kept.",
-    "lower": "Lower end of the range of the count, as far as noise is concerned.",
-    "upper": "Upper end of the range of the count, as far as noise is concerned.",
-    "outside": "Whether the count lies outside its own range, since all counts were made to add up: believe the range.",
-}
-_GUARDED = "A code that a spreadsheet might run as a formula has an apostrophe before it."
 
 
 # JSON-stat 2.0: one cube, whose last dimension tells counts from the ends of their ranges.
@@ -133,13 +137,14 @@ def jsonstat_of(request: Request, table: pa.Table) -> list[File]:
         called = tree.names.get(tree.levels[depth])
         label = codes if called is None else pc.coalesce(called.take(pa.array(order)), codes)
         category = {"index": codes.to_pylist(), "label": dict(zip(codes.to_pylist(), label.to_pylist(), strict=True))}
-        dimension[name] = {"label": _level_words(name, tree.levels[depth]), "category": category}
+        dimension[name] = {"label": _label(request, name), "category": category}
         at = at * len(codes) + pc.index_in(table[name].combine_chunks(), value_set=codes).to_numpy()
         cells *= len(codes)
-    label = {"count": "Count", "lower": "Lower end of the range", "upper": "Upper end of the range"}
+    words = request.language.words
+    label = {"count": words["table"]["count"], "lower": words["files"]["lower"], "upper": words["files"]["upper"]}
     units = {name: {"decimals": 0} for name in measures}
     category = {"index": measures, "label": {name: label[name] for name in measures}, "unit": units}
-    dimension[last] = {"label": "Measure", "category": category}
+    dimension[last] = {"label": words["files"]["measure"], "category": category}
     value: dict[str, int] = {}
     if cells <= CUBE and release.whole.left is None:
         value = {str(cell * len(measures)): 0 for cell in range(cells)}
@@ -163,10 +168,6 @@ def jsonstat_of(request: Request, table: pa.Table) -> list[File]:
         "value": value,
     }
     return [_page("counts.json", content, table)]
-
-
-def _level_words(name: str, level: str) -> str:
-    return name if level in (name, "value") else f"{name} ({level})"
 
 
 def _times(request: Request) -> list[str]:
@@ -224,76 +225,46 @@ def _identifiers(request: Request) -> dict[str, str]:
 
 
 def _structure(request: Request, ids: Mapping[str, str], numbers: Mapping[str, str]) -> dict[str, Any]:
+    """Return the structure: a skeleton of SDMX-JSON with the dimensions, code lists, concepts and texts filled in."""
     flow, trees = _flow(request), trees_of(request.release)
-    own = {"agencyID": AGENCY, "version": "1.0.0"}
-    lists: list[dict[str, Any]] = []
-    dimensions: list[dict[str, Any]] = []
-    concepts: list[dict[str, Any]] = []
-    time: list[dict[str, Any]] = []
+    skeleton = files("treetop.exporting").joinpath("sdmx.json").read_text(encoding="utf-8")
+    whole = json.loads(skeleton.replace("FLOW", flow).replace("AGENCY", AGENCY).replace("MOMENT", _moment(request)))
+    (structure,), (dataflow,), (scheme,) = (
+        whole["data"][part] for part in ("dataStructures", "dataflows", "conceptSchemes")
+    )
+    components = structure["dataStructureComponents"]
+    concept = components["measureList"]["measures"][0]["conceptIdentity"].removesuffix("OBS_VALUE")
     for name, id in ids.items():
         tree, depth = trees[name], request.depths[name]
-        concepts.append({"id": id, "name": _level_words(name, tree.levels[depth])})
-        one: dict[str, Any] = {"id": id, "conceptIdentity": _urn(flow, id)}
         codes = tree.codes[depth].to_pylist()
+        one: dict[str, Any] = {"id": id, "conceptIdentity": concept + id}
+        scheme["concepts"].append({"id": id, "name": _label(request, name)})
         if id == "TIME_PERIOD":
-            time.append(one | {"localRepresentation": {"format": {"dataType": "ObservationalTimePeriod"}}})
+            kind: dict[str, Any] = {"format": {"dataType": "ObservationalTimePeriod"}}
+            components["dimensionList"]["timeDimension"] = one | {"localRepresentation": kind}
             continue
+        kind = {"format": {"dataType": "String"}}
         if all(re.fullmatch(r"[A-Za-z0-9_@$-]+", code) for code in codes) and not count_guarded(tree.codes[depth]):
             called = tree.names.get(tree.levels[depth])
             names = codes if called is None else pc.coalesce(called, tree.codes[depth]).to_pylist()
             order = np.argsort(tree.listing(depth), kind="stable").tolist()
             listed = [{"id": codes[at], "name": names[at]} for at in order]
-            lists.append({"id": f"CL_{id}", "name": concepts[-1]["name"], **own, "codes": listed})
-            kind: dict[str, Any] = {
-                "enumeration": f"urn:sdmx:org.sdmx.infomodel.codelist.Codelist={AGENCY}:CL_{id}(1.0.0)"
-            }
-        else:
-            kind = {"format": {"dataType": "String"}}
+            about = {"id": f"CL_{id}", "name": _label(request, name), "agencyID": AGENCY, "version": "1.0.0"}
+            whole["data"]["codelists"].append({**about, "codes": listed})
+            kind = {"enumeration": f"urn:sdmx:org.sdmx.infomodel.codelist.Codelist={AGENCY}:CL_{id}(1.0.0)"}
+        dimensions = components["dimensionList"]["dimensions"]
         dimensions.append(one | {"position": len(dimensions), "localRepresentation": kind})
-    told = {_NUMBERS[name]: text for name, text in _READ.items() if name in numbers}
-    concepts += [{"id": id, "name": text} for id, text in told.items()]
-    kinds = {"OUTSIDE_RANGE": "Boolean"}
-    attributes = [
-        {
-            "id": id,
-            "usage": "optional",
-            "attributeRelationship": {"observation": {}},
-            "conceptIdentity": _urn(flow, id),
-            "localRepresentation": {"format": {"dataType": kinds.get(id, "BigInteger")}},
-        }
-        for id in list(numbers.values())[1:]
+    scheme["concepts"] += [
+        {"id": _NUMBERS[name], "name": text} for name, text in _described(request).items() if name in numbers
     ]
-    measure = {
-        "id": "OBS_VALUE",
-        "usage": "mandatory",
-        "conceptIdentity": _urn(flow, "OBS_VALUE"),
-        "localRepresentation": {"format": {"dataType": "BigInteger"}},
-    }
-    components: dict[str, Any] = {
-        "dimensionList": {
-            "id": "DimensionDescriptor",
-            "dimensions": dimensions,
-            **({"timeDimension": time[0]} if time else {}),
-        },
-        "measureList": {"id": "MeasureDescriptor", "measures": [measure]},
-    }
-    if attributes:
-        components["attributeList"] = {"id": "AttributeDescriptor", "attributes": attributes}
-    title, described = _title(request), " ".join(_remarks(request))
-    structure = f"urn:sdmx:org.sdmx.infomodel.datastructure.DataStructure={AGENCY}:{flow}(1.0.0)"
-    return {
-        "meta": {"schema": _SCHEMA, "id": flow, "test": False, "prepared": _moment(request), "sender": {"id": AGENCY}},
-        "data": {
-            "dataStructures": [{"id": flow, "name": title, **own, "dataStructureComponents": components}],
-            "dataflows": [{"id": flow, "name": title, "description": described, **own, "structure": structure}],
-            "codelists": lists,
-            "conceptSchemes": [{"id": flow, "name": title, **own, "concepts": concepts}],
-        },
-    }
-
-
-def _urn(flow: str, concept: str) -> str:
-    return f"urn:sdmx:org.sdmx.infomodel.conceptscheme.Concept={AGENCY}:{flow}(1.0.0).{concept}"
+    attributes = components["attributeList"]["attributes"]
+    attributes[:] = [own for own in attributes if own["id"] in numbers.values()]
+    if not attributes:
+        del components["attributeList"]
+    for part in (structure, dataflow, scheme):
+        part["name"] = _title(request)
+    dataflow["description"] = " ".join(_remarks(request))
+    return dict(whole)
 
 
 def _moment(request: Request) -> str:
@@ -303,39 +274,24 @@ def _moment(request: Request) -> str:
 # DCAT: a record for data catalogues.
 
 
-def citation(card: Mapping[str, Any]) -> str:
-    """Return how to cite a release, in English."""
-    period = card.get("data", {}).get("period")
-    what = "Counts with differential privacy" if card["private"] else "NOT PRIVATE: counts with the noise of a test"
-    parts = [card.get("title") or "Release", period and f"Data of {period}", f"Release {card.get('id')}"]
-    parts += [card.get("time"), f"{what}, made with Treetop"]
-    return ". ".join(str(part) for part in parts if part) + "."
-
-
-def dcat_of(request: Request, table: pa.Table, files: Sequence[str]) -> Page:
+def dcat_of(request: Request, table: pa.Table, beside: Sequence[str]) -> Page:
     """Return the record of a release as JSON-LD, with files that lie beside it."""
-    card = in_words(request.release.card)
-    described = [card.get("description"), card.get("guarantee"), card.get("protects"), card.get("warning")]
+    card, words = request.release.card, request.language.words
+    described = [card.get("description"), *_remarks(request)[1:]]
     period = card.get("data", {}).get("period")
     days = _DAYS.fullmatch(period or "")
     time = {"dcat:startDate": _day(days[1]), "dcat:endDate": _day(days[2])} if days else {"rdfs:label": period}
     content = {
-        "@context": {
-            "dcat": "http://www.w3.org/ns/dcat#",
-            "dct": "http://purl.org/dc/terms/",
-            "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-            "xsd": "http://www.w3.org/2001/XMLSchema#",
-        },
-        "@type": "dcat:Dataset",
+        **json.loads(files("treetop.exporting").joinpath("dcat.json").read_text(encoding="utf-8")),
         "@id": f"urn:uuid:{card['id']}" if card.get("id") else None,
         "dct:title": _title(request),
         "dct:description": " ".join(filter(None, described)) or None,
         "dct:identifier": card.get("id"),
         "dct:issued": _day(card["time"]) if card.get("time") else None,
         "dct:temporal": {"@type": "dct:PeriodOfTime", **time} if period else None,
-        "dct:bibliographicCitation": citation(request.release.card),
-        "dcat:keyword": [*(["differential privacy"] if card["private"] else []), *attributes_of(request.release)],
-        "dcat:distribution": [_distribution(file) for file in files],
+        "dct:bibliographicCitation": citation(request.release.card, request.language),
+        "dcat:keyword": [*([words["files"]["keyword"]] if card["private"] else []), *attributes_of(request.release)],
+        "dcat:distribution": [_distribution(file) for file in beside],
     }
     text = json.dumps(
         {name: value for name, value in content.items() if value is not None}, ensure_ascii=False, indent=1
@@ -354,9 +310,9 @@ def _day(text: str) -> dict[str, str]:
 
 
 def _catalogued(request: Request, table: pa.Table) -> Iterator[File]:
-    files = csvw_of(request, table)
-    yield dcat_of(request, table, [file.file for file in files])
-    yield from files
+    beside = csvw_of(request, table)
+    yield dcat_of(request, table, [file.file for file in beside])
+    yield from beside
 
 
 CSVW = Format(

@@ -1,20 +1,24 @@
-"""Statements of pages on a release: the counts without noise, and the protection of a unit."""
+"""Statements on a release in the words of a language: exactness, noise, protection; and the notes of a workbook."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from treetop._util.distribution import DISTRIBUTION
 from treetop._util.numbers import plain
+from treetop.card import in_words
 from treetop.card.html import power
 from treetop.card.meaning import BOTH
 from treetop.card.sentences import HUGE, say_epsilon, say_odds
+from treetop.card.statements import EVERY_PLAN_TELLS
 from treetop.domain.constraints import INVARIANT
 from treetop.domain.marginal import MARGIN
-from treetop.exporting.language import Language
-from treetop.exporting.levels import ENDS
-from treetop.exporting.sheet import is_exact
+from treetop.exporting.language import ENGLISH, Language
+from treetop.exporting.levels import ENDS, trees_of
+from treetop.plan.workload import CONFIDENCE
 from treetop.release.selection import Selection
 
 if TYPE_CHECKING:
@@ -161,3 +165,135 @@ def protection(card: Mapping[str, Any], own: Language) -> Iterator[Markup]:
     yield guarantee(card, own, "sure.protected")
     yield from tolerance(card, own)
     yield own.say("guarantee.epsilon", epsilon=own.decimal(say_epsilon(float(card["loss"]["epsilon"]["value"]))))
+
+
+def citation(card: Mapping[str, Any], own: Language) -> str:
+    """Return how to cite a release."""
+    title = str(card.get("title") or own.words["page"]["untitled"])
+    if not card["private"]:
+        return f"{title}. {own.words['files']['cited_test']}"
+    day, version = own.day(str(card.get("time") or "")), card.get("software", {}).get(DISTRIBUTION, "")
+    return own.say("downloads.citation", title=title, id=card.get("id"), day=day, version=version).striptags()
+
+
+# The noise of every measured table, and the notes of a workbook.
+
+_PRODUCT = " × "
+Row = tuple[object, ...]
+"""One line of the notes: a heading alone, or cells."""
+
+
+def is_exact(level: Mapping[str, Any]) -> bool:
+    """Whether a level of a card carries no noise. One that is not measured may still follow from noisy ones."""
+    return not level["measured"] and (level.get("exact") is True or level.get("bound") == 0)
+
+
+def noise_of(card: Mapping[str, Any], own: Language) -> Markup:
+    """Return what a margin is, with its confidence."""
+    from markupsafe import Markup
+
+    confidence = card.get("accuracy", {}).get("confidence") or CONFIDENCE
+    return own.say("guarantee.noise", confidence=Markup(own.percent(float(confidence))))
+
+
+def noise_rows(card: Mapping[str, Any], own: Language) -> Iterator[dict[str, Any]]:
+    """Yield the levels and the tables beside them: title, number of counts, margin and share."""
+    from markupsafe import Markup
+
+    for table, level in ((key, level) for key in ("levels", "margins") for level in card.get(key) or ()):
+        called = Markup("<bdi>{}</bdi>").format(_level_label(level.get("counts") or level["name"], card, own))
+        margin = own.words["guarantee"]["exact" if is_exact(level) else "follows"]
+        if level["measured"] and level["margin"] is not None:
+            margin = f"± {own.number(level['margin'])}"
+        yield {
+            "name": called if table == "levels" else own.say("guarantee.alone", level=called),
+            "nodes": level["nodes"],
+            "margin": margin,
+            "share": own.percent(round(level["share"]["value"], 3)) if level["measured"] else "",
+        }
+    if choice := card.get("choice"):
+        candidates = ", ".join(own.number(one["theta"]) for one in choice)
+        share = sum(one["share"]["value"] for one in choice)
+        yield {
+            "name": own.say("guarantee.choice", candidates=candidates),
+            "nodes": len(choice),
+            "margin": "",
+            "share": own.percent(round(share, 3)),
+        }
+
+
+def _level_label(counts: str, card: Mapping[str, Any], own: Language) -> str:
+    """Return the title of a level; labels of the package are in the language."""
+    if counts == "total":
+        return str(own.words["guarantee"]["total"])
+    parts = [re.sub(r"\.(?=\S)", " ", part, count=1).partition(" ") for part in counts.split(_PRODUCT)]
+    said = [(attribute_label(name, card, own), level) for name, _, level in parts]
+    return _PRODUCT.join(" ".join(filter(None, one)) for one in said)
+
+
+def attribute_at(name: str, level: str, card: Mapping[str, Any], own: Language) -> str:
+    """Return the label of an attribute, with its level if that says more."""
+    label, by = attribute_label(name, card, own), str(own.words["attributes"]["by"])
+    return label if level in (name, "value") else by.format(attribute=label, level=level)
+
+
+def notes_on(release: Selection, depths: Mapping[str, int], own: Language) -> Iterator[Row]:
+    """Yield the notes on a table: subject, protection, and how to read small or unlisted counts.
+
+    In English the exact words of the card follow the plain ones.
+    """
+    card, trees, files = release.card, trees_of(release), own.words["files"]
+
+    def say(name: str, **values: object) -> str:
+        return str(own.say(name, **values).striptags())
+
+    exact_words = in_words(card) if own.code == ENGLISH else {}
+    yield (str(card.get("title") or own.words["page"]["untitled"]),)
+    if card.get("description"):
+        yield "", card["description"]
+    label, limits = counted(card, own) if "unit" in card else (None, [])
+    by = ", ".join(attribute_at(name, tree.levels[depths[name]], card, own) for name, tree in trees.items())
+    yield files["counted"], by if label is None else f"{label.striptags()}: {by}"
+    yield from (("", one.striptags()) for one in (*limits, *or_more(card, own)))
+    if release.conditions:
+        yield "", say("page.only", conditions=", ".join(release.conditions))
+    if (period := card.get("data", {}).get("period")) is not None:
+        yield say("headline.period"), period
+
+    yield (files["privacy"],)
+    if not card.get("private", True):
+        yield say("page.not_private"), say("page.not_private_why")
+    elif "meaning" in card:
+        yield say("guarantee.title"), " ".join(one.striptags() for one in plainly(card, own))
+    quoted = [exact_words[name] for name in ("warning", "guarantee", "protects") if exact_words.get(name)]
+    yield from ((own.words["sure"]["exact_words"], one) for one in quoted)
+    if card.get("id"):
+        yield say("page.release", id=card["id"]), say("page.released", day=own.day(str(card.get("time") or "")))
+    yield "", files["more"]
+
+    yield (files["read"],)
+    if own.code == ENGLISH:
+        exact = in_words([one for one in card.get("exact", ()) if one not in EVERY_PLAN_TELLS])
+    else:
+        exact = [say("guarantee.exact_total")] if card.get("levels") and is_exact(card["levels"][0]) else []
+        tables = [fact["table"] for fact in card.get("facts", ()) if {"exact", INVARIANT} & set(fact["states"])]
+        exact += [say("headline.exact_tables", tables=called(tables))] if tables else []
+    yield "count", files["count_but" if exact else "count"]
+    yield from ((files["told"], one) for one in exact)
+    if release.confidence is not None:
+        means = "sure.means_named" if release.whole.selective else "sure.means"
+        told = exact_words.get("accuracy", {}).get("interval", "")
+        yield "lower, upper", f"{say(means, confidence=own.percent(release.confidence))} {told}".strip()
+        yield "outside", say("sure.outside")
+    if release.whole.left is None:
+        yield files["listed"], files["zero"]
+    else:
+        yield files["listed"], say("files.unnamed", left=release.unresolved_total, total=release.total)
+    yield files["sums"], say("sure.sums")
+
+    if card.get("levels"):
+        yield (say("guarantee.noise_title"),)
+        yield "", f"{noise_of(card, own).striptags()} {exact_words.get('accuracy', {}).get('margin', '')}".strip()
+        yield tuple(say(f"guarantee.{name}") for name in ("level", "numbers", "margin"))
+        for row in noise_rows(card, own):
+            yield row["name"].striptags(), own.number(row["nodes"]), row["margin"]

@@ -18,7 +18,7 @@ from treetop.card import in_words
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
-from treetop.exporting.language import ENGLISH, Language, language
+from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS, Depths, are_dates, trees_of
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
@@ -95,7 +95,7 @@ def make_map(request: Request, home: str | None = None) -> Content:
     missing = tuple(sorted({code for one in layers for code in one.missing}))
     if missing and not given.get("skip_missing"):
         _refuse(missing)
-    own = language(given.get("language") or ENGLISH)
+    own = request.language
     filters, left_out = _filters(release, atlas, trees, depths, attributes, own)
     content = {
         "confidence": None if release.confidence is None else 100 * release.confidence,

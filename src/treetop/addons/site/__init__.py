@@ -20,9 +20,10 @@ from treetop.addons.site.tables import joined, rows_of, totals_of
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
-from treetop.exporting.language import ENGLISH, language
-from treetop.exporting.sheet import LARGEST, LONGEST, Page, Sheet, Workbook, count_guarded, readme
+from treetop.exporting.language import Language
+from treetop.exporting.sheet import LARGEST, LONGEST, Page, Sheet, Workbook, count_guarded
 from treetop.exporting.standards import LARGEST_TEXT, csvw_of, dcat_of, jsonstat_of, parquet_of, sdmx_of
+from treetop.exporting.statements import notes_on
 from treetop.release.folder import PAGE as CARD
 from treetop.release.folder import drafted
 
@@ -33,13 +34,13 @@ TOTALS, TEXT, BOOK = "totals.csv", "counts.csv", "counts.xlsx"
 def _make(request: Request) -> Content:
     release, given, notes = request.release, request.options, []
     _require_card(release.card)
-    words = language(given.get("language") or ENGLISH)
+    words = request.language
     table = rows_at(release, request.depths)
     drawn = make_map(request, INDEX) if is_mapped(request) else None
     totals = list(totals_of(release, request.depths))
     whole = [Sheet.of(TOTALS, joined(release, totals))] if totals else []
     downloads = [*whole, *csvw_of(request, table), *parquet_of(request, table), *sdmx_of(request, table)]
-    book, why_not = _book(request, table)
+    book, why_not = _book(request, table, words)
     downloads += [book] if book else []
     if table.num_rows <= LARGEST_TEXT:
         downloads += jsonstat_of(request, table)
@@ -75,7 +76,7 @@ def _require_card(card: Mapping[str, Any]) -> None:
         )
 
 
-def _book(request: Request, table: pa.Table) -> tuple[Workbook | None, str | None]:
+def _book(request: Request, table: pa.Table, own: Language) -> tuple[Workbook | None, str | None]:
     """Return the workbook, or the reason that there is none."""
     if find_spec("xlsxwriter") is None:
         return None, f"there is no Excel file: it needs XlsxWriter ({install_extra('excel')})"
@@ -83,7 +84,7 @@ def _book(request: Request, table: pa.Table) -> tuple[Workbook | None, str | Non
     longest = max((pc.max(pc.utf8_length(column)).as_py() or 0 for column in texts), default=0)
     if table.num_rows > LARGEST or longest > LONGEST:
         return None, "there is no Excel file: it has no room for so many rows, or for so long a code"
-    return Workbook.of(BOOK, table, readme(request.release, request.depths)), None
+    return Workbook.of(BOOK, table, notes_on(request.release, request.depths, own), own), None
 
 
 def _card(request: Request) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,21 @@ from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import render as render_page
 from treetop.card import in_words
 from treetop.exporting.language import ENGLISH, Language
-from treetop.exporting.sheet import is_exact
-from treetop.exporting.statements import attribute_label, counted, covered, exceptions, is_plain, plainly, protection
-from treetop.plan.workload import CONFIDENCE
+from treetop.exporting.statements import (
+    counted,
+    covered,
+    exceptions,
+    is_exact,
+    is_plain,
+    noise_of,
+    noise_rows,
+    plainly,
+    protection,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_PRODUCT = " × "
 _COMMAND = "treetop check"
 _EXACT_WORDS = ("guarantee", "protects")
 
@@ -45,8 +51,8 @@ class GuaranteePage:
             "who": list(self._who()),
             "in_card": None if is_plain(self.card) else in_words(self.card["unit"].get("neighbouring_tables")),
             "well": list(self._well()),
-            "noise": self._noise(),
-            "rows": list(self._rows()),
+            "noise": noise_of(self.card, own),
+            "rows": list(noise_rows(self.card, own)),
             "open": list(self._open()),
             "check": own.say("guarantee.check", command=_COMMAND),
             "version": self.card["software"][DISTRIBUTION],
@@ -85,50 +91,6 @@ class GuaranteePage:
 
     def _well(self) -> Iterator[Markup]:
         yield from protection(self.card, self.language)
-
-    def _noise(self) -> Markup:
-        from markupsafe import Markup
-
-        confidence = self.card.get("accuracy", {}).get("confidence") or CONFIDENCE
-        return self.language.say("guarantee.noise", confidence=Markup(self.language.percent(confidence)))
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the levels and the tables beside them: title, number of counts, margin and share."""
-        from markupsafe import Markup
-
-        words = self.language.words["guarantee"]
-        for table, level in ((key, level) for key in ("levels", "margins") for level in self.card.get(key) or ()):
-            called = Markup("<bdi>{}</bdi>").format(self._called(level.get("counts") or level["name"]))
-            yield {
-                "name": called if table == "levels" else self.language.say("guarantee.alone", level=called),
-                "nodes": level["nodes"],
-                "margin": self._margin(level, words),
-                "share": self.language.percent(round(level["share"]["value"], 3)) if level["measured"] else "",
-            }
-
-        if choice := self.card.get("choice"):
-            candidates = ", ".join(self.language.number(one["theta"]) for one in choice)
-            share = sum(one["share"]["value"] for one in choice)
-            yield {
-                "name": self.language.say("guarantee.choice", candidates=candidates),
-                "nodes": len(choice),
-                "margin": "",
-                "share": self.language.percent(round(share, 3)),
-            }
-
-    def _margin(self, level: Mapping[str, Any], words: Mapping[str, str]) -> str:
-        if level["measured"] and level["margin"] is not None:
-            return "± " + self.language.number(level["margin"])
-        return words["exact" if is_exact(level) else "follows"]
-
-    def _called(self, counts: str) -> str:
-        """Return the title of a level; labels of the package are in the language."""
-        own = self.language.words
-        if counts == "total":
-            return str(own["guarantee"]["total"])
-        parts = [re.sub(r"\.(?=\S)", " ", part, count=1).partition(" ") for part in counts.split(_PRODUCT)]
-        said = [(attribute_label(name, self.card, self.language), level) for name, _, level in parts]
-        return _PRODUCT.join(" ".join(filter(None, one)) for one in said)
 
     def _open(self) -> Iterator[Markup]:
         """Yield the exceptions: unprotected values, and uncounted records."""

@@ -79,6 +79,14 @@ function label(column, entry) {
   return called === code ? [name] : [name, " ", html("small", {}, html("bdi", {}, code))];
 }
 
+/* The same as a link to the page of the entry, if it has one. */
+function linked(column, entry, current) {
+  const own = find(keyOf(column));
+  if (!own || attributes.length < 2 || !own.columns[0].code.includes(column.code[entry])) return label(column, entry);
+  return [html("a", { href: `#only=${address(column, column.code[entry])}`, ...(current ? { "aria-current": "true" } : {}) }, ...label(column, entry))];
+}
+const address = (column, code) => `${encodeURIComponent(column.of)}/${encodeURIComponent(column.level)}/${encodeURIComponent(code)}`;
+
 /* The cells of a number: itself, its range, and what has to be said of it. */
 
 function numbers(one, most, drawn = data.lower !== null) {
@@ -144,9 +152,13 @@ function overTime(found, rows) {
 
 function chartRow(chart, found, row, most) {
   const one = cell(found.table, row), entry = found.column.at[row], key = keyOf(found.column), code = found.column.code[entry];
-  const chosen = only && only.key === key && only.code === code, usable = charts.length > 1 && !one.unnamed;
-  const name = usable ? [html("button", { type: "button", "aria-pressed": chosen ? "true" : "false" }, ...label(found.column, entry))] : label(found.column, entry);
-  if (usable) name[0].addEventListener("click", () => choose(chosen ? null : { column: found.column, key, code, called: found.column.called[entry] }, chart));
+  const chosen = only && only.key === key && only.code === code;
+  const name = one.unnamed ? label(found.column, entry) : linked(found.column, entry, chosen);
+  if (name[0].href) name[0].addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; /* which open it elsewhere */
+    event.preventDefault();
+    choose(chosen ? null : { column: found.column, key, code, called: found.column.called[entry] }, chart);
+  });
   return html("tr", { class: `${kind(one)}${chosen ? " chosen" : ""}` }, html("th", { scope: "row", class: "text" }, ...name), ...numbers(one, most, true));
 }
 
@@ -174,8 +186,6 @@ function drawChart(chart) {
 }
 
 /* The page of one entry, which has an address of its own: its number and range, its rank, and its part of all else. */
-const address = (one) => `${encodeURIComponent(one.column.of)}/${encodeURIComponent(one.column.level)}/${encodeURIComponent(one.code)}`;
-
 function named(text) {
   const [of, level, code] = text.split("/").map(decodeURIComponent);
   const table = tables.find((own) => own.keys.length === 1 && own.columns[0].of === of && own.columns[0].level === level);
@@ -198,31 +208,34 @@ function choose(chosen, chart) {
     $("only-range").textContent = [range(one), one.outside ? words.outside : ""].filter(Boolean).join("; ");
     $("only-rank").textContent = !whole || one.zero || isScale(levelsOf(only.column.of), table.columns[0]) ? "" : fill(words.rank, { rank: number(larger + 1), number: number(table.columns[0].code.length) });
   }
-  const asked = only ? `#only=${address(only)}` : "#totals";
+  const asked = only ? `#only=${address(only.column, only.code)}` : "#totals";
   if (only ? location.hash !== asked : location.hash.startsWith("#only=")) history.pushState(null, "", asked);
-  if (focused) (chart.place.querySelector("[aria-pressed=true]") || chart.place.querySelector("[aria-pressed]") || $("only-none")).focus({ preventScroll: true });
+  if (focused) (chart.place.querySelector("[aria-current]") || chart.place.querySelector("tbody a") || $("only-none")).focus({ preventScroll: true });
 }
 
 /* What an address asks for: one entry, or one chart alone to be shown on another page. */
-function follow() {
+function follow(event) {
   const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B")), alone = asked.get("chart");
   if (alone !== null) {
     const chart = charts.find((own) => own.levels[0].columns[0].of === alone);
     document.documentElement.classList.toggle("embedded", Boolean(chart));
+    document.documentElement.classList.remove("of-table");
     for (const own of charts) own.place.hidden = chart && own !== chart;
   }
   const text = (location.hash.match(/[#&]only=([^&]*)/) || [])[1];
-  if (text) { const chosen = named(text); if (chosen) choose(chosen, null); }
+  const chosen = text ? named(text) : null;
+  if (chosen) choose(chosen, null);
   else if (only) choose(null, charts[0]);
+  if (chosen && event && event.type === "hashchange") { $("only").scrollIntoView({ block: "center" }); $("only-name").focus({ preventScroll: true }); }
 }
 
-/* The text that shows a chart on another page. */
-function embedding(of) {
-  const where = () => `${location.href.split("#")[0]}#chart=${encodeURIComponent(of)}${only && only.column.of !== of ? `&only=${address(only)}` : ""}`;
+/* The text that shows a chart, or the table, on another page. */
+function embedding(asked, height) {
   const code = html("code", { tabindex: 0 }), whole = html("details", { class: "embed" }, html("summary", {}, words.embed), html("p", { class: "small" }, words.embed_about), code);
-  whole.addEventListener("toggle", () => { code.textContent = `<iframe src="${where()}" title="${document.title.replace(/[&"<>]/g, "")}" width="600" height="480"></iframe>`; });
+  whole.addEventListener("toggle", () => { code.textContent = `<iframe src="${location.href.split("#")[0]}#${asked()}" title="${document.title.replace(/[&"<>]/g, "")}" width="600" height="${height}"></iframe>`; });
   return whole;
 }
+const chartAddress = (of) => `chart=${encodeURIComponent(of)}${only && only.column.of !== of ? `&only=${address(only.column, only.code)}` : ""}`;
 
 charts.forEach((chart, i) => {
   const first = chart.levels[0].columns[0], tools = html("div", { class: "tools" });
@@ -239,19 +252,18 @@ charts.forEach((chart, i) => {
     order.addEventListener("change", () => { chart.order = order.value || null; drawChart(chart); });
     tools.append(html("span", {}, html("label", { for: `order${i}` }, words.order), " ", order));
   }
-  chart.place = html("section", { class: "chart", "aria-labelledby": `chart${i}` }, html("h3", { id: `chart${i}` }, html("bdi", {}, first.short)), tools, html("div", { class: "body" }), embedding(first.of));
+  chart.place = html("section", { class: "chart", "aria-labelledby": `chart${i}` }, html("h3", { id: `chart${i}` }, html("bdi", {}, first.short)), tools, html("div", { class: "body" }), embedding(() => chartAddress(first.of), 480));
   $("charts").append(chart.place);
   drawChart(chart);
 });
 $("only-none").addEventListener("click", () => { choose(null, charts[0]); $("totals").focus(); });
 addEventListener("hashchange", follow);
 addEventListener("popstate", follow);
-follow();
 
 /* The table: of any choice of one or two levels, or of all attributes; searched, sorted, a page at a time. */
 
 let table = data;
-const state = { sort: 0, down: true, page: 0, found: [] };
+const state = { sort: 0, down: true, page: 0, found: [], picked: new Set() };
 const narrow = matchMedia("(max-width: 44rem)");
 const isCompact = () => narrow.matches && table.columns.length > 1;
 /* On a narrow screen all attributes share one column, so that the numbers are in sight. */
@@ -267,9 +279,9 @@ function prepared(column) {
 
 const terms = () => plain($("search").value).split(/\s+/).filter(Boolean);
 
-function matching() {
+function matching(zeros = $("zeros").checked) {
   const hits = terms().map((term) => table.columns.map((column) => column.plain.map((text) => text.includes(term))));
-  const stands = table.noise !== null && !data.named && $("stands").checked, last = stands || !$("zeros").checked ? table.listed : table.all;
+  const stands = table.noise !== null && !data.named && $("stands").checked, last = stands || !zeros ? table.listed : table.all;
   const found = [];
   for (let row = 0; row < last; row++) {
     if (stands && row < table.listed && table.noise[row]) continue;
@@ -286,12 +298,45 @@ function sorted(rows) {
   return rows.sort((a, b) => way * (value(a) - value(b)) || (column ? count(b) - count(a) : upper(b) - upper(a)) || a - b);
 }
 
+/* Rows that are selected have their sum above the table. */
+function picker(row, element) {
+  const name = table.columns.map((column) => column.called[column.at[row]]).join(", ");
+  const box = html("input", { type: "checkbox", class: "pick", "aria-label": fill(words.pick, { name }) });
+  const mark = () => { box.checked = state.picked.has(row); element.classList.toggle("picked", box.checked); };
+  box.addEventListener("change", () => { state.picked[box.checked ? "add" : "delete"](row); mark(); told(); });
+  mark();
+  return box;
+}
+
+/* The range of the sum of some rows: of their measurements, or else of ranges that hold all at once; null if unknown. */
+function together(rows) {
+  const { sums, wide } = table, add = (value) => rows.reduce((all, row) => all + value(row), 0);
+  if (rows.length === 1 || table.exact) return rows.length === 1 ? range(cell(table, rows[0])) : words.exact;
+  let ends = null;
+  if (sums && rows.every((row) => sums.value[row] !== null)) {
+    const middle = add((row) => sums.value[row]), margin = sums.margin[sums.number.findIndex((number) => number >= rows.length)];
+    ends = [middle - margin, middle + margin];
+  } else if (wide && rows.length <= wide.most) ends = [add((row) => wide.lower[row]), add((row) => wide.upper[row])];
+  return ends && fill(words.to, { lower: number(Math.max(0, ends[0])), upper: number(Math.max(0, ends[1])) });
+}
+
+function total(rows) {
+  const count = rows.reduce((all, row) => all + cell(table, row).count, 0), own = together(rows);
+  return own ? fill(words.sum_own, { count: number(count), range: own }) : fill(words.sum, { count: number(count) });
+}
+
+function told() {
+  const picked = [...state.picked];
+  $("sum").textContent = picked.length ? `${fill(words.picked, { number: number(picked.length) })} ${total(picked)}` : sum();
+  $("unpick").hidden = !picked.length;
+}
+
 function line(row, most) {
   const one = cell(table, row), element = html("tr", { class: kind(one) });
   columns().forEach((group, i) => {
-    const parts = group.length === 1 ? label(table.columns[group[0]], table.columns[group[0]].at[row])
-      : group.map((at) => html("div", {}, html("small", { class: "of" }, html("bdi", {}, table.columns[at].short)), " ", ...label(table.columns[at], table.columns[at].at[row])));
-    element.append(html(i ? "td" : "th", i ? { class: "text" } : { scope: "row", class: "text" }, ...parts));
+    const parts = group.length === 1 ? linked(table.columns[group[0]], table.columns[group[0]].at[row])
+      : group.map((at) => html("div", {}, html("small", { class: "of" }, html("bdi", {}, table.columns[at].short)), " ", ...linked(table.columns[at], table.columns[at].at[row])));
+    element.append(html(i ? "td" : "th", i ? { class: "text" } : { scope: "row", class: "text" }, ...(i ? [] : [picker(row, element)]), ...parts));
   });
   element.append(...numbers(one, most));
   return element;
@@ -352,14 +397,14 @@ function sum() {
 
 function added() {
   if (table.listed < table.number || table.named || data.named || state.found.length < 2) return "";
-  return fill(words.sum, { count: number(state.found.reduce((all, row) => all + cell(table, row).count, 0)) });
+  return total(matching(true)); /* those that are zero, too: in truth they may be more */
 }
 
 function update() {
   table.columns.forEach(prepared);
   state.found = sorted(matching());
   show();
-  $("sum").textContent = sum();
+  told();
 }
 
 function show() {
@@ -396,6 +441,7 @@ function turn() {
   const first = $("first").value, second = $("second").value;
   table = !first ? data : second ? find(first, second) : find(first);
   Object.assign(state, { sort: table.columns.length, down: true });
+  state.picked.clear();
   if (table.columns.length === 1 && table.columns[0].dates) Object.assign(state, { sort: 0, down: false });
   const outside = table.count.reduce((all, _, row) => all + cell(table, row).outside, 0);
   for (const [id, shown, text] of [["held", table.listed < table.number, table === data ? words.largest : words.held], ["off", outside > 0, words.outside_note]]) {
@@ -420,12 +466,30 @@ $("previous").addEventListener("click", () => { state.page--; show(); });
 $("next").addEventListener("click", () => { state.page++; show(); });
 narrow.addEventListener("change", () => { heading(); show(); });
 $("controls").hidden = false;
-const opening = charts.slice(0, 2).map((chart) => chart.level.keys[0]);
-/* The table of many attributes is mostly noise: a pair of them opens the page. */
-const paired = data.columns.length > 2 && opening.length === 2 && find(...opening);
-if (data.columns.length === 1) $("first").value = data.keys[0];
-if (paired) $("first").value = opening[0];
-seconds();
-if (paired) $("second").value = opening[1];
-turn();
+$("unpick").addEventListener("click", () => { state.picked.clear(); told(); show(); $("search").focus(); });
+$("embed-table").append(embedding(() => `table=${table === data ? "all" : table.columns.map((column) => `${encodeURIComponent(column.of)}:${encodeURIComponent(column.level)}`).join("/")}${$("search").value ? `&search=${encodeURIComponent($("search").value)}` : ""}`, 640));
+
+/* A table that an address asks for, alone, to be shown on another page; else the one that opens the page. */
+function opened() {
+  const asked = (location.hash.match(/[#&]table=([^&]+)/) || [])[1];
+  const keys = asked && asked.split("/").map((part) => part.split(":").map(decodeURIComponent).join("\n")), wanted = asked === "all" ? data : asked && find(...keys);
+  document.documentElement.classList.toggle("of-table", Boolean(wanted));
+  if (wanted) {
+    document.documentElement.classList.add("embedded");
+    $("first").value = wanted === data && data.columns.length > 1 ? "" : wanted.keys[0];
+    seconds();
+    if (wanted !== data && wanted.keys.length > 1) $("second").value = wanted.keys[1];
+    $("search").value = decodeURIComponent((location.hash.match(/&search=([^&]*)/) || ["", ""])[1]);
+    return turn();
+  }
+  /* The table of many attributes is mostly noise: a pair of them opens the page. */
+  const opening = charts.slice(0, 2).map((chart) => chart.level.keys[0]), paired = data.columns.length > 2 && opening.length === 2 && find(...opening);
+  if (data.columns.length === 1) $("first").value = data.keys[0];
+  if (paired) $("first").value = opening[0];
+  seconds();
+  if (paired) $("second").value = opening[1];
+  turn();
+}
+follow();
+opened();
 })();

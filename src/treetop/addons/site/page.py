@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import render as render_page
-from treetop.addons.site.tables import PageRows, highest_zero
+from treetop.addons.site.tables import TOGETHER, PageRows, highest_zero
 from treetop.card import in_words
 from treetop.domain.constraints import INVARIANT
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS, Depths, trees_of
-from treetop.exporting.sheet import is_exact
 from treetop.exporting.statements import (
+    attribute_at,
     attribute_label,
     called,
+    citation,
     counted,
     exceptions,
     guarantee,
+    is_exact,
     or_more,
     plainly,
     tolerance,
@@ -91,7 +93,7 @@ class MainPage:
             "named": self._named,
             "answers": list(self._answers()),
             "downloads": [(file, KINDS[file]) for file in downloads],
-            "citation": self._citation(),
+            "citation": citation(card, own) if card["private"] and card.get("id") else None,
             "has_map": has_map,
             "guarded": guarded,
             "credit": credit,
@@ -175,9 +177,7 @@ class MainPage:
 
     def _attribute(self, name: str, depths: Depths) -> str:
         """Return the label of an attribute, with its level if that says more."""
-        level, by = trees_of(self.release)[name].levels[depths[name]], str(self.language.words["attributes"]["by"])
-        label = attribute_label(name, self.release.card, self.language)
-        return label if level in (name, "value") else by.format(attribute=label, level=level)
+        return attribute_at(name, trees_of(self.release)[name].levels[depths[name]], self.release.card, self.language)
 
     def _row(self) -> Markup:
         from markupsafe import Markup
@@ -201,15 +201,6 @@ class MainPage:
         if bounds.lower <= release.total <= bounds.upper:
             return told
         return told + "; " + say("headline.total_outside")
-
-    def _citation(self) -> Markup | None:
-        card, own = self.release.card, self.language
-        if not card["private"] or not card.get("id"):
-            return None
-        title, day = card.get("title") or own.words["page"]["untitled"], own.day(str(card.get("time") or ""))
-        return own.say(
-            "downloads.citation", title=title, id=card["id"], day=day, version=card["software"][DISTRIBUTION]
-        )
 
     def _lead(self) -> Iterator[Markup]:
         """Yield three plain sentences: the subject, its treatment, and the people whom that protects."""
@@ -244,7 +235,7 @@ class MainPage:
             "far": self._far(),
             "small": self._small(),
             "zero": self._zero(),
-            "sums": [self.language.say("sure.sums")],
+            "sums": [self.language.say("sure.sums"), *self._sums()],
             "else": [self.language.say("sure.else"), *counted(self.release.card, self.language)[1]],
         }
         if private:
@@ -297,6 +288,13 @@ class MainPage:
         if highest is not None and rows.zeros != 0:
             told.append(say("sure.zero_most", most=highest, confidence=self._sure))
         return told
+
+    def _sums(self) -> list[Markup]:
+        """Return how the range of a chosen sum is made, if there is one."""
+        tables = [self.rows, *self.totals]
+        if not any(rows.content["sums"] or rows.content["wide"] for rows in tables):
+            return []
+        return [self.language.say("sure.sums_range", most=TOGETHER)]
 
     def _protected(self) -> list[Markup]:
         card, own = self.release.card, self.language

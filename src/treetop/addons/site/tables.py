@@ -14,20 +14,28 @@ from numpy.typing import NDArray
 
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES
+from treetop.domain.table_cells import CellNumbering, below
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import Depths, are_dates, counts_at, trees_of
 from treetop.exporting.statements import carries_no_noise
+from treetop.noise import Law
+from treetop.noise.sum_noise import sum_margins
 from treetop.release.count_table import outside
+from treetop.release.intervals.boxes import Boxes
+from treetop.release.intervals.nodes import risk_of
+from treetop.release.margins import find
 from treetop.release.measurements import surviving
 from treetop.release.selection import Selection
 from treetop.release.zeros import most_of_a_zero, number_of_cells, zeros
 
 MOST = 20_000
 """Most rows of the table of all attributes; the largest are kept."""
-ALONE, PAIR, PAIRS = 5_000, 5_000, 40_000
-"""Most rows of the table of one attribute (the largest are kept), of a pair, and of all pairs together."""
+ALONE, PAIRS, CELLS = 5_000, 40_000, 100_000
+"""Most rows of the table of one attribute or two (the largest are kept), of all pairs, and most cells of a pair."""
 WORK = 200_000_000
 """Most leaves that are summed for pairs: a large release has fewer of them."""
+TOGETHER, WIDE = 16, 500
+"""Most rows that share the risk of one sum, if they were not measured; and most rows of a table with such ranges."""
 
 Ints = NDArray[np.int64]
 
@@ -52,7 +60,7 @@ class PageRows:
     """The zeros that are on the page; None if there are too many to list."""
     real: int | None
     """The rows that stand out from the noise; None if not tested."""
-    width: int | None
+    width: int | None = None
     """The median width of the ranges; None if there are none."""
     outside: int = 0
     """Rows on the page with a number outside its range."""
@@ -85,6 +93,7 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table, most: int | Non
         "noise": None if real is None else (~real[order]).astype(int).tolist(),
         "absent": None if bound is None else bound.tolist(),
         "exact": carries_no_noise(release, refined),
+        **_ranges_of_sums(release, refined, shown),
         "number": len(count),
         **{end: table[end].to_numpy()[order].tolist() if ranges else None for end in ("lower", "upper")},
     }
@@ -105,8 +114,8 @@ def rows_of(release: Selection, depths: Depths, table: pa.Table, most: int | Non
 def totals_of(release: Selection, depths: Depths) -> Iterator[PageRows]:
     """Yield the tables of each attribute alone at every level down to its depth, then those of pairs, small ones first.
 
-    Each number has its own interval: that of its measurement, if it was measured. A pair with more rows than the page
-    has room for is left out, and so is the table of all attributes.
+    Each number has its own interval: that of its measurement, if it was measured. Of a long table the page has the
+    largest rows. The table of all attributes is left out.
     """
     levels = {name: range(depths[name] + 1) for name in attributes_of(release)}
     alone: list[Depths] = [{name: depth} for name, own in levels.items() for depth in own]
@@ -116,14 +125,14 @@ def totals_of(release: Selection, depths: Depths) -> Iterator[PageRows]:
         for at in levels[one]
         for below in levels[other]
     ]
-    pairs = [chosen for chosen in pairs if min(_cells(release, chosen), release.leaves) <= MOST]
+    pairs = [chosen for chosen in pairs if min(_cells(release, chosen), release.leaves) <= CELLS]
     pairs.sort(key=lambda chosen: _cells(release, chosen))
     room = PAIRS
     for chosen in [*alone, *pairs[: WORK // max(release.leaves, 1)]]:
-        table = counts_at(release, depths | chosen, list(chosen), more=True)
-        if chosen == depths or (len(chosen) > 1 and table.num_rows > min(PAIR, room)):
+        if chosen == depths or (len(chosen) > 1 and room <= 0):
             continue
-        found = rows_of(release, chosen, table, ALONE if len(chosen) == 1 else min(PAIR, room))
+        table = counts_at(release, depths | chosen, list(chosen), more=True)
+        found = rows_of(release, chosen, table, ALONE if len(chosen) == 1 else min(ALONE, room))
         room -= (found.shown + (found.zeros or 0)) * (len(chosen) > 1)
         yield found
 
@@ -174,6 +183,60 @@ def _standing_out(release: Selection, refined: tuple[int, ...], nodes: Ints) -> 
     real = np.empty(nodes.shape[1], np.bool_)
     real[here] = surviving(measured, index)[there]
     return real if np.array_equal(nodes[:, here], tested[:, there]) else None
+
+
+def _ranges_of_sums(release: Selection, refined: tuple[int, ...], nodes: Ints) -> dict[str, Any]:
+    """Return what a sum of any rows needs for a range of its own: `sums`, or else `wide`.
+
+    If rows were measured, their errors are independent draws of one law. So the sum of k measurements is off by more
+    than the exact quantile of a sum of k draws with at most the risk; it grows with k, so that a later one serves, too.
+    Other rows have intervals at one sixteenth of the risk: by the union bound the sum of up to sixteen holds.
+    """
+    whole, none = release.whole, {"sums": None, "wide": None}
+    if release.confidence is None or release.conditions or whole.selective or not nodes.size or release.leaves > WORK:
+        return none
+    if "groups" in release.card["plan"] or "degrees" in release.card["plan"]:
+        return none  # cumulative counts measure other cells than they release
+    if (found := _measurements(release, refined, nodes)) is not None:
+        law, value = found
+        rows = nodes.shape[1]
+        number = np.unique([*range(1, min(rows, 20)), *np.geomspace(1, rows, 60).astype(np.int64).tolist(), rows])
+        margin = np.maximum.accumulate(sum_margins(law, number, risk_of(release.confidence) / 2))
+        return none | {"sums": {"value": value, "number": number.tolist(), "margin": margin.tolist()}}
+    if nodes.shape[1] > WIDE:
+        return none
+    lower, upper = release.intervals_of(
+        _boxes(release, refined, nodes), float(1 - risk_of(release.confidence) / TOGETHER)
+    )
+    return none | {"wide": {"lower": lower.tolist(), "upper": upper.tolist(), "most": TOGETHER}}
+
+
+def _measurements(release: Selection, refined: tuple[int, ...], nodes: Ints) -> tuple[Law, list[int | None]] | None:
+    """Return the law of a table's measurements, and that of every row, None if it has none; None without any."""
+    spine, whole = release.spine, release.whole
+    if (margin := find(whole.margins, spine, refined)) is not None:
+        return margin.law, margin.measured[margin.cells(_boxes(release, refined, nodes))].tolist()
+    index = spine.index_at(refined)
+    if index is None or index == 0 or whole.evidence is None:
+        return None
+    law, seen = whole.measurements.laws[index], whole.measurements.levels[index - 1]
+    if law is None or seen is None or not len(seen):
+        return None
+    table = CellNumbering(spine, refined)
+    measured, wanted = (table.numbers(own, refined) for own in (seen.nodes.astype(np.int64), nodes))
+    order = np.argsort(measured)
+    at = order[np.minimum(np.searchsorted(measured[order], wanted), len(order) - 1)]
+    return law, [int(seen.value[i]) if measured[i] == own else None for i, own in zip(at, wanted, strict=True)]
+
+
+def _boxes(release: Selection, refined: tuple[int, ...], nodes: Ints) -> Boxes:
+    """Return the boxes of nodes of a table."""
+    spine, leaf = release.spine, np.zeros_like(nodes)
+    for attribute, (tree, depth) in enumerate(zip(spine.trees, refined, strict=True)):
+        if depth:
+            leaf[attribute] = below(tree, depth, len(tree.levels), nodes[attribute])[0]
+    parts = [one for level in spine.levels for one in level.parts if refined[one.attribute] == one.depth + 1]
+    return Boxes.of_rows(spine, release.ranges, parts, leaf)
 
 
 def _column(nodes: Ints, name: str, tree: Hierarchy, depth: int, alone: bool) -> dict[str, Any]:
