@@ -44,7 +44,7 @@ class Tab:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        self._call("Emulation.setEmulatedMedia", media="", features=[scheme])
 
     def visit(self, url: str) -> None:
         """Open a page by its address, and wait until it is drawn."""
@@ -89,10 +89,20 @@ class Tab:
         self._call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
         self._call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, shift: bool = False) -> None:
         """Press a key and release it."""
-        for kind in ("keyDown", "keyUp"):
-            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+        known = {"Tab": 9, "Enter": 13, "Space": 32}
+        more = {"windowsVirtualKeyCode": known[key]} if key in known else {}
+        text = {"Enter": {"text": "\r"}, "Space": {"text": " "}}.get(key, {})
+        for kind, typed in (("keyDown", text), ("keyUp", {})):
+            name = " " if key == "Space" else key
+            self._call(
+                "Input.dispatchKeyEvent", type=kind, key=name, code=key, modifiers=8 if shift else 0, **more, **typed
+            )
+
+    def paper(self) -> None:
+        """Be a sheet of paper, until a page is opened anew."""
+        self._call("Emulation.setEmulatedMedia", media="print")
 
     def traced(self, doing: Callable[[], None], categories: str = "devtools.timeline,toplevel") -> list[Any]:
         """Return what the browser's own trace says of the time in which something is done."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -202,6 +202,39 @@ def test_a_map_with_nothing_to_show_says_why(tab: Tab, pages: Path) -> None:
     assert text(tab, "answer").startswith("×Town S2"), "a town is found from a map that shows regions"
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@pytest.mark.parametrize("fragment", ["", "#level=town"])
+def test_nothing_covers_a_place(tab: Tab, pages: Path, size: tuple[int, int], fragment: str) -> None:
+    """What a click on a dot meets is the map, before anything is chosen; and every dot of the view is inside of it."""
+    tab.open(pages / "map.html", *size, fragment=fragment)
+    settle(tab)
+    tab.ask("document.getElementById('map').scrollIntoView()")
+    script = """(() => { const box = document.getElementById('map').getBoundingClientRect();
+      return [...document.querySelectorAll('#marks .name')].map((name) => { const own = name.getBoundingClientRect();
+        const x = own.left + own.width / 2, y = name.classList.contains('below') ? own.top - 6 : own.bottom + 6;
+        const hit = document.elementFromPoint(x, y);
+        const inside = own.left >= box.left - 1 && own.right <= box.right + 1;
+        return [name.textContent, Boolean(hit && hit.closest('#map')), inside] }) })()"""
+    found = tab.ask(script)
+    assert len(found) >= 3 and all(free and inside for _, free, inside in found), found
+
+
+def test_a_place_of_the_map_links_to_its_page_on_the_site(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "site" / "map.html", *DESKTOP, fragment="#place=North&near=region")
+    settle(tab)
+    links = tab.ask(
+        "[...document.querySelectorAll('#answer a')].map((link) => [link.textContent, link.getAttribute('href')])"
+    )
+    assert links == [
+        [f"Tutti i numeri di North ({end})", f"index.html#only={of}/region/North"]
+        for of, end in (("origin", "origine"), ("destination", "destinazione"))
+    ]
+    tab.follow("document.querySelector('#answer a').click()")
+    assert text(tab, "only-name") == "North" and text(tab, "only-count")
+    tab.open(pages / "map.html", *DESKTOP, fragment="#place=North&near=region")
+    assert not tab.ask("document.querySelectorAll('#answer a').length"), "a map by itself has no site"
+
+
 @pytest.mark.parametrize("scrolled", [0, 200])
 def test_a_tap_on_a_phone_shows_its_answer_in_view(tab: Tab, pages: Path, scrolled: int) -> None:
     tab.open(pages / "map.html", *PHONE)
@@ -316,6 +349,7 @@ def serious(tab: Tab) -> list[Any]:
         ("map.html#place=North&near=region", PHONE, True),
         ("guarantee.html", PHONE, True),
         ("card.html", DESKTOP, False),
+        ("card.html", PHONE, True),
     ],
 )
 def test_axe_finds_nothing_serious_on_any_page(
@@ -330,7 +364,9 @@ def test_axe_finds_nothing_serious_on_any_page(
     assert serious(tab) == []
 
 
-def test_a_page_of_a_hundred_thousand_rows_answers_at_once(tab: Tab, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tt.Release]:
+    """A site of a hundred thousand rows."""
     codes = [f"{at:03}" for at in range(320)]
     tree = tt.Hierarchy.from_table(
         pa.table({"area": [code[:1] for code in codes], "place": codes}), levels=["area", "place"]
@@ -339,10 +375,115 @@ def test_a_page_of_a_hundred_thousand_rows_answers_at_once(tab: Tab, tmp_path: P
     table = pa.table({**pairs, "n": [200 + at % 97 for at in range(len(codes) ** 2)]})
     spine = tt.Spine.destination_first(origin=tree, destination=tree)
     release = tt.make_release(tt.Plan(spine, TRIP, LOSS, title="Many"), table, tt.RunOptions(count="n"))
-    done = export(release, "site", tmp_path / "site")
+    folder = tmp_path_factory.mktemp("many") / "site"
+    done = export(release, "site", folder)
     assert done.rows > 95_000 and done.files[0].stat().st_size < 4_000_000
-    tab.open(tmp_path / "site" / "index.html", *DESKTOP)
-    click = "document.querySelector('#charts [aria-pressed]').click()"
-    took = tab.ask(f"(() => {{ const start = performance.now(); {click}; return performance.now() - start }})()")
-    assert took < 1500, "milliseconds; a fraction of it where nothing else runs"
-    assert tab.ask("document.querySelectorAll('#charts tbody tr').length") > 10
+    return folder / "index.html", release
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_a_page_of_a_hundred_thousand_rows_is_searched_and_sorted(
+    tab: Tab, many: tuple[Path, tt.Release], size: tuple[int, int], record_property: Callable[[str, object], None]
+) -> None:
+    page, release = many
+    tab.open(page, *size)
+    record_property("load_ms", tab.ask("performance.getEntriesByType('navigation')[0].loadEventEnd"))
+    assert tab.ask("document.querySelectorAll('*').length") < 2500, "a page shows few of its rows at a time"
+    assert tab.ask("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    largest = int(release.count.max())
+    first = "[...document.querySelectorAll('#rows tbody tr')].map((row) => row.querySelector('.number').lastChild.data)"
+    assert tab.ask(first)[0] == f"{largest:,}"
+    assert "20,000 largest of" in text(tab, "held"), "and says which it has not"
+    tab.ask("document.querySelector('#rows thead .number button').click()")
+    assert int(tab.ask(first)[0].replace(",", "")) <= int(tab.ask(first)[-1].replace(",", ""))
+    for name, level in (("first", "origin\\narea"), ("second", "destination\\nplace")):
+        box = f"document.getElementById('{name}')"
+        tab.ask(f"{box}.value = '{level}', {box}.dispatchEvent(new Event('change'))")
+    tab.ask("document.getElementById('search').value = '317'")
+    tab.ask("document.getElementById('controls').requestSubmit()")
+    assert len(tab.ask(first)) == 4 and f"{release.query(destination='317'):,}" in text(tab, "sum")
+    tab.ask("document.querySelector('#charts tbody a').click()")
+    assert len(tab.ask("[...document.querySelectorAll('#charts tbody tr')]")) > 10 and not tab.ask("only.hidden")
+
+
+def test_a_pair_of_many_rows_is_held_in_part_and_the_file_has_all(tab: Tab, many: tuple[Path, tt.Release]) -> None:
+    page, release = many
+    tab.open(page, *DESKTOP)
+    for name, level in (("first", "origin\\nplace"), ("second", "destination\\narea")):
+        box = f"document.getElementById('{name}')"
+        tab.ask(f"{box}.value = '{level}', {box}.dispatchEvent(new Event('change'))")
+    assert tab.ask("document.getElementById('status').textContent").startswith("Rows 1 to 25 of")
+    rows = release.table(["origin.place", "destination.area"])
+    assert f" of {len(rows):,}" in text(tab, "status")
+
+
+def reached(tab: Tab, wanted: str, most: int = 60) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(most):
+        tab.press("Tab")
+        if tab.ask(f"document.activeElement.matches({json.dumps(wanted)})"):
+            return
+    raise AssertionError(f"{wanted} is not reached by the keyboard")
+
+
+def test_the_keyboard_alone_opens_a_place_goes_back_and_selects_rows(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "site" / "index.html", *DESKTOP)
+    reached(tab, ".skip")
+    reached(tab, "#charts tbody a")
+    name = tab.ask("document.activeElement.firstChild.textContent")
+    tab.press("Enter")
+    assert text(tab, "only-name") == name and tab.ask("document.activeElement.matches('#charts tbody a')")
+    tab.ask("history.back()")
+    tab.until("document.getElementById('only').hidden")
+    reached(tab, "#rows tbody .pick", 120)
+    tab.press("Space")
+    assert text(tab, "sum").startswith("Righe selezionate: 1.")
+    reached(tab, "#rows tbody .pick")
+    tab.press("Space")
+    assert text(tab, "sum").startswith("Righe selezionate: 2.") and " a " in text(tab, "sum")
+    tab.press("Tab", shift=True)
+    reached(tab, "#rows tbody a")
+    tab.press("Enter")
+    tab.until("document.activeElement.id === 'only-name'")
+    assert tab.ask("location.hash").startswith("#only=")
+    reached(tab, "#only-none")
+    tab.press("Enter")
+    assert tab.ask("document.getElementById('only').hidden")
+
+
+def test_paper_has_totals_charts_and_answers_and_no_controls(tab: Tab, pages: Path) -> None:
+    tab.open(pages / "site" / "index.html", *DESKTOP, dark=True)
+    tab.paper()
+    shown = "[...document.querySelectorAll('{}')].some((one) => one.checkVisibility())"
+    for part in ("h1", ".key b", "#charts tbody tr", "#rows tbody tr", ".answers h3", "cite, #downloads"):
+        assert tab.ask(shown.format(part)), part
+    for part in ("nav", "form", ".pick", ".tools", ".embed", "#pager button", ".skip:focus"):
+        assert not tab.ask(shown.format(part)), part
+    assert tab.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_what_is_embedded_is_one_chart_or_one_table(tab: Tab, pages: Path, tmp_path: Path) -> None:
+    tab.open(pages / "site" / "index.html", *DESKTOP)
+    for name, level in (("first", "origin\\nregion"), ("second", "destination\\nregion")):
+        box = f"document.getElementById('{name}')"
+        tab.ask(f"{box}.value = '{level}', {box}.dispatchEvent(new Event('change'))")
+    tab.ask("document.getElementById('search').value = 'north'")
+    tab.ask("document.getElementById('controls').requestSubmit()")
+    tab.ask("document.querySelectorAll('.embed').forEach((one) => { one.open = true })")
+    tab.until("[...document.querySelectorAll('.embed code')].every((one) => one.textContent)")
+    snippets = tab.ask("[...document.querySelectorAll('.embed code')].map((one) => one.textContent)")
+    assert len(snippets) == 3, "two charts and the table"
+    rows = tab.ask("[...document.querySelectorAll('#rows tbody tr')].map((row) => row.textContent)")
+    for snippet, parts in zip(snippets, (".chart", ".chart", "#table"), strict=True):
+        host = tmp_path / "host.html"
+        host.write_text(f"<!DOCTYPE html><title>News</title><p>Story</p>{snippet}", encoding="utf-8")
+        tab.open(host, *DESKTOP)
+        frame = tab.ask("(({src, title, offsetWidth}) => [src, title, offsetWidth])(document.querySelector('iframe'))")
+        assert frame[1] and frame[2] > 500
+        tab.visit("about:blank")
+        tab.visit(frame[0])
+        seen = "[...document.querySelectorAll('h1, nav, .chart, #table, #downloads, #sure')]"
+        found = tab.ask(f"{seen}.filter((one) => one.checkVisibility()).map((one) => one.matches('{parts}'))")
+        assert found == [True], snippet
+        assert tab.ask("document.querySelector('.source a').checkVisibility()"), "and a way to the whole"
+    assert tab.ask("[...document.querySelectorAll('#rows tbody tr')].map((row) => row.textContent)") == rows

@@ -84,6 +84,7 @@ def test_a_large_release_has_no_filter_and_says_so(
     done = export(release, "map", tmp_path / "map.html", coordinates=towns)
     assert [own["of"] for own in content(done.files[0])["filters"]] == ["month"]
     assert done.notes == ("the map cannot be narrowed by sex: too many numbers for one page",)
+    assert content(done.files[0])["unfiltered"] == ["sex"], "which the page says as well"
 
 
 def test_land_lies_under_places_and_not_under_outlines(release: tt.Release, towns: Path, tmp_path: Path) -> None:

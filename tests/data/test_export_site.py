@@ -270,7 +270,7 @@ def test_no_word_is_without_use() -> None:
             name = re.sub("^(named|margin)_(flows|counts)$", r"\1_", name)
         elif part in ("sure", "headline", "guarantee"):
             name = re.sub("_(title|huge)$", "", name)
-        spoken = [f'"{part}.{name}"', f'"{name}"', f'["{part}"]["{name}"]', f"words.{name}"]
+        spoken = [f'"{part}.{name}"', f"'{part}.{name}'", f'"{name}"', f'["{part}"]["{name}"]', f"words.{name}"]
         assert any(one in text for one in spoken), key
 
 

@@ -171,7 +171,7 @@ def citation(card: Mapping[str, Any], own: Language) -> str:
     """Return how to cite a release."""
     title = str(card.get("title") or own.words["page"]["untitled"])
     if not card["private"]:
-        return f"{title}. {own.words['files']['cited_test']}"
+        return f"{title}. {own.say('files.cited_test')}"
     day, version = own.day(str(card.get("time") or "")), card.get("software", {}).get(DISTRIBUTION, "")
     return own.say("downloads.citation", title=title, id=card.get("id"), day=day, version=version).striptags()
 

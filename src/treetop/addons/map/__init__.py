@@ -102,6 +102,9 @@ def make_map(request: Request, home: str | None = None) -> Content:
         "stated": 100 * (release.confidence or CONFIDENCE),
         "whole": _whole(release),
         "filters": filters,
+        "unfiltered": [attribute_label(name, release.card, own) for name in left_out],
+        "home": home,
+        "ends": {name: attribute_label(name, release.card, own) for name in attributes},
         "kind": "flows" if len(attributes) == 2 else "counts",
         "summed": [
             attribute_label(name, release.card, own) for name in release.spine.attributes if name not in attributes

@@ -91,6 +91,7 @@ def layer(
     }
     content: dict[str, Any] = {
         "name": _name(atlas, depths, attributes),
+        "of": [[name, trees_of(release)[name].levels[depths[name]]] for name in attributes],
         "margin": _margin(release, refined),
         "exact": carries_no_noise(release, [refined.get(name, -1) + 1 for name in release.spine.attributes]),
         "named": 100 * release.confidence if release.confidence is not None and release.whole.selective else None,

@@ -83,7 +83,18 @@ function ofPlace(here, i) {
     cell.append(html("dt", words), numbered("dd", value));
     facts.append(cell);
   }
-  return [heading(called(i), code(i)), facts, ...flows ? [...partners(here, i, 1), ...partners(here, i, 0)] : []];
+  return [heading(called(i), code(i)), facts, ...elsewhere(here, i), ...flows ? [...partners(here, i, 1), ...partners(here, i, 0)] : []];
+}
+
+/* To the pages of a place on the site that the map belongs to. */
+function elsewhere(here, i) {
+  if (!data.home || here.of.length + data.summed.length < 2) return []; /* pages of places show other attributes */
+  return here.of.map(([of, name]) => {
+    const line = html("p", undefined, "small"), link = html("a", say("all_numbers", { place: called(i) }) + (here.of.length > 1 ? ` (${data.ends[of]})` : ""));
+    link.href = `${data.home}#only=${[of, name, here.places.code[i]].map(encodeURIComponent).join("/")}`;
+    line.append(link);
+    return line;
+  });
 }
 
 function partners(here, i, side) {

@@ -5,12 +5,13 @@ const isGrouped = () => scene.nodes.length < scene.own.length;
 function shownText(here) {
   const others = data.summed.filter((name) => !filterOf() || name !== filterOf().label);
   const summed = join(keptText(), others.length ? say("summed", { attributes: others.join(", ") }) : "");
+  const narrow = data.unfiltered.length ? say("no_filter", { attributes: data.unfiltered.join(", ") }) : "";
   const without = here.unplaced ? say("unplaced", { number: number(here.unplaced) }) : "";
   const all = say("in_all", { number: bounded(data.whole.count, data.whole.lower, data.whole.upper) });
   const near = isGrouped() ? say(flows ? "grouped" : "grouped_counts") : "";
-  if (!flows) return join(all, near, summed, without);
+  if (!flows) return join(all, near, summed, narrow, without);
   const moving = state.place < 0 ? say("stay", { number: number(here.stay.reduce((sum, value) => sum + value, 0)) }) : "";
-  return join(scene.flows.length ? drawnText(here) : emptyText(here), moving, near, summed, without);
+  return join(scene.flows.length ? drawnText(here) : emptyText(here), moving, near, summed, narrow, without);
 }
 
 function drawnText(here) {
