@@ -451,6 +451,19 @@ def test_the_keyboard_alone_opens_a_place_goes_back_and_selects_rows(tab: Tab, p
     assert tab.ask("document.getElementById('only').hidden")
 
 
+def test_the_card_is_dark_in_the_dark_and_white_on_paper(tab: Tab, pages: Path) -> None:
+    for dark, paper, colour in (
+        (False, False, "255, 255, 255"),
+        (True, False, "17, 26, 22"),
+        (True, True, "255, 255, 255"),
+    ):
+        tab.open(pages / "site" / "card.html", *PHONE, dark=dark)
+        if paper:
+            tab.paper()
+        assert tab.ask("getComputedStyle(document.body).backgroundColor") == f"rgb({colour})"
+        assert tab.ask("document.documentElement.scrollWidth") <= PHONE[0] or paper
+
+
 def test_paper_has_totals_charts_and_answers_and_no_controls(tab: Tab, pages: Path) -> None:
     tab.open(pages / "site" / "index.html", *DESKTOP, dark=True)
     tab.paper()
