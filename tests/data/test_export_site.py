@@ -29,6 +29,7 @@ from treetop.addons import pages, site
 from treetop.addons.site import tables as rows
 from treetop.card import in_words
 from treetop.errors import ReleaseError
+from treetop.exporting.levels import counts_at
 from treetop.noise.sum_noise import sum_margin
 from treetop.release.measurements import surviving
 
@@ -657,7 +658,7 @@ def test_ranges_of_chosen_sums_hold_as_often_as_is_said(margins: Any) -> None:
         run = tt.RunOptions(count="n", testing_key=at.to_bytes(32, "big"))
         release = tt.make_release(plan, table, run).where()
         for depths, wanted in (({"place": 1}, towns_chosen), ({"place": 0, "sex": 0}, cells_chosen)):
-            listed = rows.counts_at(release, {"place": 1, "sex": 0} | depths, list(depths), more=True)
+            listed = counts_at(release, {"place": 1, "sex": 0} | depths, list(depths), more=True)
             content = rows.rows_of(release, depths, listed).content
             columns = [[column["code"][at] for at in column["at"]] for column in content["columns"]]
             chosen = [row for row, own in enumerate(zip(*columns, strict=True)) if own in wanted]
