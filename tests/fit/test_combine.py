@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from treetop import Hierarchy
 from treetop.errors import NumberError
-from treetop.fit import CombinedTables, Depths, Grid, NoisyTable, combine
+from treetop.fit import CombinedTables, Depths, Grid, NoisyTable, combine, component_variances
 
 Reals = NDArray[np.float64]
 
@@ -45,7 +45,9 @@ def dense(grid: Grid, tables: Sequence[NoisyTable]) -> tuple[Reals, Reals]:
     for table in tables:
         if not table.variance:
             free, fixed = free - 1.0 / leaves, np.full(leaves, float(np.sum(table.value)) / leaves)
-    inverse = np.linalg.pinv(free @ matrix.T @ matrix @ free, rcond=1e-11, hermitian=True)
+    gram = free @ matrix.T @ matrix @ free
+    gram[np.abs(gram) < 1e-13] = 0.0
+    inverse = np.linalg.pinv(gram, rcond=1e-11, hermitian=True)
     return fixed + inverse @ (matrix.T @ (value - matrix @ fixed)), inverse
 
 
@@ -87,6 +89,31 @@ def test_combined_tables_and_variances_are_those_of_dense_least_squares(
         query = matrix_of(grid, table.depths).T @ weights.ravel()
         true = float(query @ covariance @ query)
         assert found.variance(table.depths, weights) == pytest.approx(true, rel=1e-8, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_variances_by_components_bound_those_of_least_squares(case: tuple[Grid, list[NoisyTable]]) -> None:
+    grid, tables = case
+    found = combine(grid, tables)
+    balanced = all(len(set(np.diff(first))) <= 1 for tree in grid.trees for first in tree.first)
+    _, covariance = dense(grid, tables)
+    for table in tables:
+        sums = matrix_of(grid, table.depths)
+        true = np.einsum("ij,jk,ik->i", sums, covariance, sums)
+        bound = component_variances(found, table.depths).ravel()
+        assert (bound >= true * (1 - 1e-8) - 1e-9).all()
+        assert not balanced or bound == pytest.approx(true, rel=1e-7, abs=1e-9)
+
+
+def test_variances_by_components_are_near_to_those_of_least_squares() -> None:
+    grid = Grid([tree_of([2, 5, 3]), tree_of([1, 3])])
+    tables = [NoisyTable(one, np.ones(grid.sizes(one)), 4.0) for one in [(1, 0), (2, 0), (0, 2), (1, 1), (2, 2)]]
+    found = combine(grid, tables)
+    for table in tables:
+        bound = np.sqrt(component_variances(found, table.depths))
+        true = [np.sqrt(found.cell_variance(table.depths, cell)) for cell in np.ndindex(bound.shape)]
+        assert (bound.ravel() / true).mean() < 1.1
 
 
 def test_combining_never_makes_a_cell_worse() -> None:

@@ -1,6 +1,6 @@
 """The joint fit: combine all measured tables, fit non-negative counts to them, and round these to whole numbers."""
 
-from treetop.fit.combine import CombinedTables, combine
+from treetop.fit.combine import CombinedTables, combine, component_variances
 from treetop.fit.entropy import FittedTable, fit
 from treetop.fit.joint import JointFit, joint_fit
 from treetop.fit.rounding import largest_remainders, round_down, two_sided, whole_margin, whole_shares
@@ -8,6 +8,6 @@ from treetop.fit.swaps import swap
 from treetop.fit.tables import Depths, Grid, NoisyTable, join
 
 __all__ = [
-    "CombinedTables", "Depths", "FittedTable", "Grid", "JointFit", "NoisyTable", "combine", "fit", "join", "joint_fit",
-    "largest_remainders", "round_down", "swap", "two_sided", "whole_margin", "whole_shares",
+    "CombinedTables", "Depths", "FittedTable", "Grid", "JointFit", "NoisyTable", "combine", "component_variances",
+    "fit", "join", "joint_fit", "largest_remainders", "round_down", "swap", "two_sided", "whole_margin", "whole_shares",
 ]  # fmt: skip

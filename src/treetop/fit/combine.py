@@ -87,6 +87,59 @@ def combine(grid: Grid, tables: Sequence[NoisyTable]) -> CombinedTables:
     return CombinedTables(grid, checked, values)
 
 
+def component_variances(combined: CombinedTables, depths: Depths) -> Reals:
+    """Return at least the variance of the estimate of every cell of a table; exactly that in a balanced grid.
+
+    It is the variance of the estimate that takes each residual component as the mean over all tables that tell it, with
+    the weights of the diagonal. What a cell of table t adds to a cell of the asked one is a sum over components e of
+    a_te Π_i (u_i^e − u_i^(e−1)), where u^e averages over the nodes below the common ancestor at depth e. The product of
+    two averages is the number of nodes that both cover, divided by both masses.
+    """
+    grid, equations = combined.grid, combined._equations
+    found = np.zeros(grid.sizes(depths))
+    for table in combined.tables:
+        if not table.variance:
+            continue
+        told = [e for e in coarser(tuple(map(min, depths, table.depths))) if e in equations.diagonal]
+        weight = {e: 1.0 / (table.variance * grid.cells(table.depths) * equations.diagonal[e]) for e in told}
+        products = [
+            _products(grid, axis, depth, at) for axis, (depth, at) in enumerate(zip(depths, table.depths, strict=True))
+        ]
+        for one, first in weight.items():
+            for other, second in weight.items():
+                if one <= other:
+                    term = np.full((1,) * len(depths), (1 + (one < other)) * first * second * table.variance)
+                    for axis, (a, b) in enumerate(zip(one, other, strict=True)):
+                        term = term * np.expand_dims(products[axis][a, b], tuple(_others(axis, len(depths))))
+                    found += term
+    return found
+
+
+def _products(grid: Grid, axis: int, depth: int, at: int) -> dict[tuple[int, int], Reals]:
+    """Return, for two components of an attribute, the products of their weights for each node at a depth."""
+    both = range(min(depth, at) + 1)
+    mass = [np.repeat(_shares(grid, axis, one), np.diff(grid.starts(axis, one, depth))) for one in range(depth + 1)]
+    nodes = [np.repeat(np.diff(grid.starts(axis, one, at)), np.diff(grid.starts(axis, one, depth))) for one in both]
+    shared = {(a, b): mass[depth] ** 2 * nodes[max(a, b)] / (mass[a] * mass[b]) for a in both for b in both}
+    shared |= {(a, b): np.zeros(1) for a in range(-1, len(both)) for b in range(-1, len(both)) if -1 in (a, b)}
+    return {
+        (a, b): shared[a, b] - shared[a - 1, b] - shared[a, b - 1] + shared[a - 1, b - 1] for a in both for b in both
+    }
+
+
+def _shares(grid: Grid, axis: int, depth: int) -> Reals:
+    """Return the mass of every node of an attribute at a depth."""
+    mass = np.ones(1)
+    for level in range(depth):
+        children = np.diff(grid.trees[axis].first[level])
+        mass = np.asarray(np.repeat(mass / children, children), np.float64)
+    return mass
+
+
+def _others(axis: int, axes: int) -> list[int]:
+    return [other for other in range(axes) if other != axis]
+
+
 class NormalEquations:
     """The normal equations of least squares, in residual components."""
 
@@ -110,11 +163,7 @@ class NormalEquations:
     def _mass(self, depths: Depths) -> Reals:
         mass = np.ones((1,) * len(depths))
         for axis, depth in enumerate(depths):
-            own = np.ones(1)
-            for level in range(depth):
-                children = np.diff(self.grid.trees[axis].first[level])
-                own = np.repeat(own / children, children)
-            mass = mass * own.reshape([-1 if other == axis else 1 for other in range(len(depths))])
+            mass = mass * np.expand_dims(_shares(self.grid, axis, depth), tuple(_others(axis, len(depths))))
         return mass
 
     def components(self, tables: Mapping[Depths, Reals]) -> Components:

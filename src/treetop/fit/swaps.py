@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from treetop._util.kernel import kernel
 from treetop.fit.tables import Depths, Grid, Ints, NoisyTable, Reals
 
-LEAF_WEIGHT = 0.5
-"""Weight of the distance to the fit in single cells, beside the largest weight of a table."""
+LEAF_WEIGHT = 4.0
+"""Weight of the distance to the fit in single cells, beside the largest weight of a table, or this if it is less."""
+_MOST_WEIGHT = 0.1
 _ROUNDS = 12
 _TRIES = 24
 """How many partners are proposed to each surplus record in a round."""
@@ -64,7 +65,7 @@ def swap(
         for axis, code_step in enumerate(_codes(grid, trunk, table.depths)):
             steps[at, axis, : len(code_step)] = code_step
     weight = np.array([1.0 / table.variance for table in crossing])
-    leaf = LEAF_WEIGHT * float(weight.max())
+    leaf = LEAF_WEIGHT * min(float(weight.max()), _MOST_WEIGHT)
     found, excess = counts.ravel().copy(), (counts - fitted).ravel()
     support = fitted.ravel() > 0
     words = np.array([seed], np.uint64)

@@ -1,9 +1,8 @@
 """Intervals from several measured tables at once, combined by least squares.
 
 Let a cell c of a table be a sum of cells of some measured tables, of n_t cells of table t, whose noise has variance
-σ_t². Least squares over all tables estimate it without bias, and with the least variance of all linear estimates. In a
-balanced grid that variance is exact, and the same for all cells of a table. Otherwise the variance of a simpler
-estimate bounds it: of the mean of what each table says alone, weighted by its inverse variance, 1/Σ_t 1/(n_t σ_t²).
+σ_t². Least squares over all tables estimate it without bias, and with the least variance of all linear estimates. The
+variance of another one bounds it (`component_variances`); in a balanced grid they are the same.
 
 Under Gaussian noise the error is a weighted sum of independent discrete Gaussians, with weights of at most 1. If all
 have a standard deviation of at least 2 the quantile is that of a normal distribution with the same variance, and half
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from treetop.counts.counts import pack
 from treetop.domain.marginal import Margin, cells_of
 from treetop.domain.spine import Spine
-from treetop.fit import CombinedTables, Depths, Grid, NoisyTable, combine, joint_fit
+from treetop.fit import CombinedTables, Depths, Grid, NoisyTable, combine, component_variances, joint_fit
 from treetop.fit.tables import within
 from treetop.noise import DiscreteGaussian, Law
 from treetop.noise.sum_noise import sum_margins
@@ -56,6 +55,7 @@ class TableEvidence:
     total: int
     total_law: Law | None
     """The noise of the total; None if it is public."""
+    _deviations: dict[Depths, Reals] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
@@ -79,15 +79,9 @@ class TableEvidence:
 
     def deviations(self, depths: Depths) -> Reals:
         """Return the standard deviation of each estimate of a table, or an upper bound of it."""
-        if self._balanced:
-            return np.full(self.grid.cells(depths), math.sqrt(self.combined.cell_variance(depths)))
-        precision = np.zeros(self.grid.sizes(depths))
-        for table in self.tables:
-            if within(depths, table.depths):
-                if table.variance == 0:
-                    return np.zeros(self.grid.cells(depths))
-                precision += 1.0 / (table.variance * self._summands(table.depths, depths))
-        return np.sqrt(1.0 / precision).ravel()
+        if depths not in self._deviations:
+            self._deviations[depths] = np.sqrt(component_variances(self.combined, depths)).ravel()
+        return self._deviations[depths]
 
     def bounds(self, depths: Depths, cells: Ints, risk: Fraction) -> tuple[Ints, Ints]:
         """Return the bounds of the true counts of some cells of a table, each at a risk."""
@@ -139,11 +133,6 @@ class TableEvidence:
     def _noisy(self) -> list[tuple[NoisyTable, Law]]:
         laws = [self.total_law, *self.laws]
         return [(table, law) for table, law in zip(self.tables, laws, strict=True) if law is not None]
-
-    @cached_property
-    def _balanced(self) -> bool:
-        sizes = [np.diff(first) for tree in self.spine.trees for first in tree.first]
-        return all(len(own) == 0 or bool((own == own[0]).all()) for own in sizes)
 
     @cached_property
     def _gaussian(self) -> bool:
