@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -111,6 +113,40 @@ def test_no_sentence_stays_english(kind: str, language: str, releases: dict[str,
             assert said not in scripted, f"{page}: {key}"
         for sentence in sentences:
             assert sentence not in shown and sentence not in scripted, page
+
+
+def filed(folder: Path) -> str:
+    """What the files beside the pages say to people: notes, labels and descriptions."""
+    with zipfile.ZipFile(folder / "counts.xlsx") as book:
+        sheets = " ".join(
+            book.read(name).decode() for name in book.namelist() if "sheet" in name or name == "xl/workbook.xml"
+        )
+    said = [re.sub(r"<[^>]+>", " ", sheets), " ".join(re.findall(r'name="([^"]*)"', sheets))]
+    for name in ("counts.json", "counts.csv-metadata.json", "sdmx-structure.json", "dcat.jsonld"):
+        read = json.loads((folder / name).read_text(encoding="utf-8"))
+        if name == "counts.json":
+            read.pop("value")
+        said += texts(read)
+    return html.unescape(re.sub(r"\s+", " ", " | ".join(said)))
+
+
+@pytest.mark.parametrize("kind", ["limited", "invariant", "sizes", "people"])
+@pytest.mark.parametrize("language", OTHERS)
+def test_no_file_beside_the_pages_stays_english(
+    kind: str, language: str, releases: dict[str, Path], tmp_path: Path
+) -> None:
+    export(releases[kind], "site", tmp_path / "site", language=language)
+    found, english, own = filed(tmp_path / "site"), words("en"), words(language)
+    for key, said in english.items():
+        if said != own[key] and spoken(said) >= FEW:
+            assert not re.search(re.sub(r"\\\{\w+\\\}", ".{1,80}?", re.escape(said)), found), key
+    card = tt.Release.load(releases[kind]).card
+    told = {key: value for key, value in card.items() if key not in ("title", "description", "plan", "data")}
+    for sentence in texts(in_words(told)):
+        assert spoken(sentence) <= FEW or " " not in sentence or "×" in sentence or sentence not in found
+    for key in ("files.counted", "files.privacy", "files.read", "files.upper", "files.measure", "files.sheet"):
+        assert html.unescape(own[key]) in found, key
+    assert "( " not in found, "nothing stands in brackets with a space before it"
 
 
 def test_every_kind_is_said_in_full_in_every_language(releases: dict[str, Path], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 import sqlite3
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,12 @@ def test_a_cube_of_json_stat_has_all_counts_and_the_zeros(release: Path, tmp_pat
     with warnings.catch_warnings():  # its own use of its own older functions
         warnings.simplefilter("ignore")
         frame = pyjstat.Dataset.read(file.read_text(encoding="utf-8")).write("dataframe", naming="id")
-    read = frame[frame["measure"] == "count"]
-    assert int(read["value"].sum()) == sum(own[0] for own in found.values())
+    read = {(row.town, row.month, row.age, row.measure): row.value for row in frame.itertuples()}
+    for town, month, age in product(TOWNS, MONTHS, AGES):  # every cell, zeros included
+        expected = found.get((town, month, age), (0, None, None))
+        for measure, value in zip(("count", "lower", "upper"), expected, strict=True):
+            cell = read.get((town, month, age, measure))
+            assert value is None or int(cell) == value
 
 
 def test_sdmx_rows_are_of_the_structure_beside_them(release: Path, tmp_path: Path) -> None:
@@ -103,7 +108,12 @@ def test_sdmx_rows_are_of_the_structure_beside_them(release: Path, tmp_path: Pat
     assert read[0]["STRUCTURE_ID"] == f"TREETOP:{content['dataflows'][0]['id']}(1.0.0)"
     pysdmx = pytest.importorskip("pysdmx.io")
     (dataset,) = pysdmx.get_datasets(rows, structure)
-    assert dataset.data["OBS_VALUE"].astype(int).sum() == sum(own[0] for own in counted(release).values())
+    numbers = ("OBS_VALUE", "LOWER_BOUND", "UPPER_BOUND")
+    cells = {
+        (row["TOWN"], row["TIME_PERIOD"], row["AGE"]): tuple(int(row[name]) for name in numbers)
+        for row in dataset.data.to_dict("records")
+    }
+    assert cells == counted(release), "every cell"
     (described,) = pysdmx.read_sdmx(structure).get_data_structure_definitions()
     assert [one.id for one in described.components.dimensions] == ["TOWN", "AGE", "TIME_PERIOD"]
     assert [code.name for code in described.components["TOWN"].local_codes] == NAMES
@@ -118,15 +128,29 @@ def test_a_geopackage_has_places_at_every_level_and_all_rows(release: Path, town
     assert dict(database.execute("SELECT town, count FROM town_region")) == {
         row["town.region"]: row["count"] for row in regions
     }
-    total = sum(own[0] for own in counted(release).values())
-    assert database.execute("SELECT sum(count) FROM counts").fetchone() == (total,)
+    rows = database.execute("SELECT town, month, age, count, lower, upper FROM counts").fetchall()
+    assert {row[:3]: row[3:] for row in rows} == counted(release), "every cell"
     database.close()
     pyogrio = pytest.importorskip("pyogrio")
     layers = {str(name): kind for name, kind in pyogrio.list_layers(file)}
     assert layers == {"town_region": "Point", "town_town": "Point", "counts": None}
     about, _, shapes, columns = pyogrio.raw.read(file, layer="town_town")
     assert about["crs"] == "EPSG:4326" and len(shapes) == 4
-    assert list(columns[list(about["fields"]).index("town_name")]) == NAMES
+    fields = list(about["fields"])
+    assert list(columns[fields.index("town_name")]) == NAMES
+    places = {row["town.town"]: row for row in tt.Release.load(release).table("town.town").to_pylist()}
+    for code, *numbers in zip(
+        *(columns[fields.index(name)] for name in ("town", "count", "lower", "upper")), strict=True
+    ):
+        assert [places[code][name] for name in ("count", "lower", "upper")] == numbers
+    read = pyogrio.raw.read(file, layer="counts")
+    fields, columns = list(read[0]["fields"]), read[3]
+    asked = ("town", "month", "age", "count", "lower", "upper")
+    through = {
+        tuple(cells[:3]): tuple(cells[3:])
+        for cells in zip(*(columns[fields.index(name)] for name in asked), strict=True)
+    }
+    assert through == counted(release), "and every cell by GDAL"
     assert pyogrio.read_info(file, layer="town_town")["total_bounds"] == (10, 50, 13, 53)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from treetop import exporting
 from treetop.card import in_words
 from treetop.card.sentences import sentence
 from treetop.cli import main
 from treetop.errors import QueryError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+WORDS = Path(exporting.__file__).parent / "words"
 KEY = bytes(range(32))
 LOSS = tt.Loss(epsilon=1, delta=1e-8)
 TOWNS = [f"t{number}" for number in range(6)]
@@ -394,3 +397,97 @@ def test_a_count_outside_its_interval_is_marked_wherever_it_is_shown(
     one = json.loads(said(capsys, "query", outside, f"code={marked[0]}", "--json")[0])
     assert one["interval"]["outside"] is True
     assert "It lies outside the interval" in said(capsys, "query", outside, f"code={marked[0]}")[1]
+
+
+def content(folder: Path) -> Any:
+    """Return the data of the page's script."""
+    found = re.search(r'id="data">(.*?)</script>', (folder / "index.html").read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def spoken(language: str) -> dict[str, dict[str, str]]:
+    """Return the words of a language as pages show them."""
+    told = tomllib.loads((WORDS / f"{language}.toml").read_text(encoding="utf-8"))
+    return {part: {key: re.sub(r"\s+", " ", str(said)) for key, said in own.items()} for part, own in told.items()}
+
+
+def people_and_lists(contributions: int) -> tuple[tt.Plan, tt.Graph]:
+    """Lists of up to five names each, of which some are counted."""
+    people = pa.table({"id": [str(at) for at in range(20)]})
+    ends = [(at, (at + step) % 20) for at in range(20) for step in range(1, 6)]
+    edges = pa.table({"source": [str(a) for a, _ in ends], "target": [str(b) for _, b in ends]})
+    return (
+        tt.degree_plan("user-out", "add-remove", tt.Loss(epsilon=1), 8, contributions=contributions, degree="in"),
+        tt.Graph(people, edges, relation="user-out"),
+    )
+
+
+@pytest.mark.parametrize("language", ["en", "de", "it", "fr", "es"])
+def test_lists_are_said_to_be_ones_own_and_how_much_of_them_counts(language: str, tmp_path: Path) -> None:
+    made, graph = people_and_lists(3)
+    release = as_private(tt.make_release(made, graph, tt.RunOptions(testing_key=KEY)))
+    text = site(release, tmp_path / "site", language=language)
+    told = spoken(language)
+    assert told["guarantee"]["lists"] in text
+    assert told["counted"]["limit_people"].format(number=3) in text, "a list is cut, so that degrees may be higher"
+    assert told["headline"]["limit_one"].partition("{")[0] not in text, "nothing is said of records"
+    if language == "en":
+        assert "even whether it is in the table at all" not in text
+        notes = workbook(tmp_path / "site" / "counts.xlsx")
+        assert told["guarantee"]["lists"] in notes and told["counted"]["limit_people"].format(number=3) in notes
+
+
+@pytest.fixture(scope="module")
+def joint() -> tt.Release:
+    """A joint fit: tables of one and two of three attributes are measured, and no cell of all three."""
+    trees = {"place": PLACE, "sex": SEX, "age": tt.Hierarchy.flat(["0-17", "18+"])}
+    rng = np.random.default_rng(1)
+    rows = pa.table({name: rng.choice(tree.codes[-1].to_pylist(), 5000) for name, tree in trees.items()})
+    made = tt.joint_plan(trees, one(), LOSS)
+    return as_private(tt.make_release(made, rows, tt.RunOptions(testing_key=KEY)))
+
+
+def test_a_joint_fit_says_which_numbers_were_measured_and_which_follow(joint: tt.Release, tmp_path: Path) -> None:
+    text = site(joint, tmp_path / "site")
+    assert joint.interval() == (5000, 5000) and EXACT in text
+    assert "are sums of measured ones, or were measured in another way" in text, "no cell is tested"
+    assert "stand out from the noise; of these" not in text
+    guarantee = words(tmp_path / "site" / "guarantee.html")
+    margins = [row for row in joint.card["margins"] if row["measured"]]
+    assert len(margins) >= 6
+    for row in margins:
+        assert f"± {row['margin']:,}" in guarantee
+    assert guarantee.count("measured on its own") == len(margins)
+    shares = re.findall(
+        r'<td class="number">([0-9.]+)\s%</td></tr>', (tmp_path / "site" / "guarantee.html").read_text()
+    )
+    assert sum(map(float, shares)) == pytest.approx(100, abs=1)
+    for table in content(tmp_path / "site")["tables"]:
+        levels = [f"{column['of']}.{column['level']}" for column in table["columns"]]
+        assert not table["exact"]
+        truth = joint.table(levels).to_pylist()
+        assert sorted(table["lower"]) == sorted(row["lower"] for row in truth)
+        assert (table["sums"] is None) == (table["wide"] is not None), "every table of it has ranges of sums"
+    assert any(table["sums"] for table in content(tmp_path / "site")["tables"])
+
+
+@pytest.mark.parametrize("language", ["en", "de", "it", "fr", "es"])
+def test_a_release_that_names_only_what_stands_out_calls_nothing_else_a_zero(language: str, tmp_path: Path) -> None:
+    codes = [f"c{number:03}" for number in range(300)]
+    spine = tt.Spine(["code"], {"code": tt.Hierarchy.flat(codes)})
+    rows = pa.table({"code": codes, "n": [1] * 290 + [400] * 10})
+    made = tt.Plan(spine, one(), tt.Loss(epsilon=1), resolve={"fdr": 0.05})
+    release = as_private(tt.make_release(made, rows, tt.RunOptions(count="n", testing_key=KEY)))
+    left = release.total - int(release.count.sum())
+    assert left > 0
+    text = site(release, tmp_path / "site", language=language)
+    told = spoken(language)
+    assert told["sure"]["unnamed"] in text and told["sure"]["zero"] not in text
+    assert told["sure"]["small_named"].partition("{")[0] in text
+    assert told["sure"]["means_named"].partition("{")[0] in text and told["sure"]["means"].partition("{")[0] not in text
+    assert str(left) in text
+    notes = workbook(tmp_path / "site" / "counts.xlsx")
+    assert told["files"]["unnamed"].partition("{")[0] in notes and told["files"]["zero"] not in notes
+    page = content(tmp_path / "site")
+    assert page["sums"] is None and page["wide"] is None and page["named"]
