@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.plan.workload import noise_of
 from treetop.release.measurements import KeptMeasurements
 from treetop.release.release import Release
-from treetop.release.shards import PART, ROW_GROUPS, Leaves, Shards, ShardTree, Top
+from treetop.release.shards import PART, ROW_GROUPS, Leaves, Shards, Top
+from treetop.release.tree import ReleasedTree
 
 SIZES = (20, 10, 50, 36)
 LEVELS = ("region", "province", "municipality", "section")
@@ -87,7 +89,7 @@ class MadeUp(Shards):
         rng = np.random.default_rng(number)
         share = WITHIN**2 // self.each
         path = rng.integers(0, share, (last - first, self.each)) + np.arange(self.each) * share
-        pair = np.repeat(self.top.at(self.top.level).nodes[:, first:last], self.each, axis=1)
+        pair = np.repeat(self.top.tree.at(self.top.level).nodes[:, first:last], self.each, axis=1)
         town, section = np.divmod(path.ravel(), SIZES[3] ** 2)
         ends = np.divmod(town, SIZES[2]), np.divmod(section, SIZES[3])
         names = list(self.spine.attributes)
@@ -97,7 +99,7 @@ class MadeUp(Shards):
             nodes[own] = (pair[own] * SIZES[2] + ends[0][at]) * SIZES[3] + ends[1][at]
         return nodes, np.tile(self.counts, last - first)
 
-    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+    def evidence_of(self, number: int, tree: ReleasedTree) -> Sequence[tuple[Ints, Ints]]:
         """Return every count as its own measurement."""
         below = [tree.at(level.index) for level in self.spine.levels[self.top.level :]]
         return [(found.count, np.full(len(found), NOTHING)) for found in below]
@@ -118,7 +120,8 @@ def made_up(leaves: int, part: int = PART) -> Release:
     descent = descent_of(plan)
     laws = tuple(noise_of(how) for how in (descent.total, *(step.how for step in descent.steps)))
     levels = [
-        LevelEvidence(top.at(at).count, np.full(len(top.at(at - 1)), NOTHING), top.at(at).count) for at in range(1, 5)
+        LevelEvidence(level.count, np.full(len(above), NOTHING), level.count)
+        for above, level in pairwise([top.tree.at(at) for at in range(5)])
     ]
     levels.append(LevelEvidence(np.empty(0, np.int64), np.full(pairs.shape[1], NOTHING), np.empty(0, np.int64)))
     starts = np.append(np.arange(0, pairs.shape[1], max(part // each, 1)), pairs.shape[1])

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from tests.forging import card_of, edit_table, findings
 from treetop.card import in_words
-from treetop.card.html import render
 from treetop.cli import main
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING
-from treetop.release.folder import UNRESOLVED, file_sha256
-from treetop.release.intervals.remainders import remainder_intervals
+from treetop.release.folder import UNRESOLVED
+from treetop.release.measurements import remainder_intervals
 
 PLACE = tt.Hierarchy.from_prefixes(
     ["Ax", "Ay", "Az", "Bx", "By", "Cx", "Dw", "Dx", "Dy", "Dz"], widths=[1], levels=["state", "county"]
@@ -45,10 +45,6 @@ def trips() -> pa.Table:
 
 def released(planned: tt.Plan | None = None, run: int = 0) -> tt.Release:
     return tt.make_release(planned or plan(), trips(), tt.RunOptions(testing_key=run.to_bytes(32, "big")))
-
-
-def findings(folder: Path) -> list[str]:
-    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +109,6 @@ def test_a_full_release_has_nothing_unresolved(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / UNRESOLVED).exists()
 
 
-def forge(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change a table, and put its size, its hash and the page right as a forger would."""
-    changed = change(pq.read_table(folder / name))
-    pq.write_table(changed, folder / name, compression="zstd", store_schema=False)
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    for file in card["files"]:
-        path = folder / file["path"]
-        file["bytes"], file["sha256"] = path.stat().st_size, file_sha256(path)
-        if file["path"] == name:
-            file["rows"] = changed.num_rows
-    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "card.html").write_text(render(card, file_sha256(folder / "card.json")), encoding="utf-8")
-
-
 def with_cell(column: str, row: int, value: object) -> Callable[[pa.Table], pa.Table]:
     def change(table: pa.Table) -> pa.Table:
         values = table[column].to_pylist()
@@ -169,7 +151,7 @@ def test_a_changed_remainder_is_found_even_if_the_forger_puts_the_hashes_right(
     change: Callable[[pa.Table], pa.Table], message: str, folder: Path
 ) -> None:
     assert tt.Release.load(folder).unresolved().num_rows > 3
-    forge(folder, UNRESOLVED, change)
+    edit_table(folder, UNRESOLVED, change)
     found = findings(folder)
     assert any(message in finding for finding in found), found
 
@@ -193,13 +175,13 @@ def test_remainders_that_the_plan_has_no_place_for_are_found(folder: Path, tmp_p
     released(plan(resolve="full", confidence=None)).save(full)
     left = pq.read_table(folder / UNRESOLVED, columns=["level", "destination", "origin", "count"])
     pq.write_table(left, full / UNRESOLVED, compression="zstd", store_schema=False)
-    card = json.loads((full / "card.json").read_text(encoding="utf-8"))
+    card = card_of(full)
     total = sum(left["count"].to_pylist())
     card["files"].append({"path": UNRESOLVED, "rows": left.num_rows, "bytes": 0, "sha256": ""})
     card["released"]["total"] += total
     card["released"]["unresolved"] = {"total": total, "nodes": left.num_rows}
     (full / "card.json").write_text(json.dumps(card), encoding="utf-8")
-    forge(full, UNRESOLVED, lambda table: table)
+    edit_table(full, UNRESOLVED, lambda table: table)
     assert f"{UNRESOLVED} is there, or is missing, against the plan" in findings(full)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as csv
 
+from tests.forging import card_of
 from treetop import Ledger, Loss
 from treetop.cli import main
 
@@ -35,7 +35,7 @@ def test_cards_pages_and_plans_tell_one_day_and_no_time(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         paths = [str(tmp_path / one) for one in ("plan.toml", "people.csv")]
         main(["release", *paths, "--ledger", str(ledger), "--out", str(tmp_path / name), "--quiet"])
-    card = json.loads((tmp_path / "three" / "card.json").read_text(encoding="utf-8"))
+    card = card_of(tmp_path / "three")
     assert DAY.fullmatch(card["time"]) and len(card["composition"]["earlier"]) == 2
     for name in ("card.json", "card.html", "plan.toml"):
         text = (tmp_path / "three" / name).read_text(encoding="utf-8")

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from tests.forging import card_of
 from treetop import Ledger
 from treetop.card import RunInfo, describe_release
 from treetop.card.html import bind
@@ -28,6 +28,7 @@ from treetop.cli import main
 from treetop.ledger import unit_text
 from treetop.release.folder import file_sha256
 
+from . import folders
 from .conftest import PLANS, parts, people
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -123,15 +124,7 @@ def of_a_graph(folder: Path) -> None:
 
 def with_facts(folder: Path) -> None:
     """A release with facts of every kind."""
-    plan, table = PLANS["exact total"], people()
-    here = table.filter(pc.not_equal(table["place"], "n2"))
-    facts = {
-        "place.region": tt.Fact(invariant=True),
-        "place.region * sex": tt.Fact(at_least={("N", "f"): 1}, at_most={("S", "m"): 999}, unchecked=True),
-        "place.town": tt.Fact(impossible=["n2"]),
-    }
-    made = tt.Plan(plan.spine, plan.unit, plan.loss, facts=facts, margins="none", title="Trips")
-    tt.make_release(made, here, tt.RunOptions(testing_key=bytes(32))).save(folder / "out")
+    folders.make("facts", folder / "out")
 
 
 KINDS: dict[str, Callable[[Path], None]] = {
@@ -271,7 +264,7 @@ def test_an_untouched_folder_passes_and_check_says_what_no_folder_proves(made: P
     verdicts = list(check_folder(made))
     assert [finding for verdict in verdicts for finding in verdict.findings] == []
     (said,) = [verdict.subject for verdict in verdicts if "no folder can prove" in verdict.subject]
-    card = json.loads((made / "card.json").read_text(encoding="utf-8"))
+    card = card_of(made)
     for part in ("its id", "its day", "the software", file_sha256(made / "card.json")):
         assert part in said
     assert ("what the ledger held before" in said) == card["composition"]["ledger"]
@@ -304,7 +297,7 @@ def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_pat
         about: dict[str, Any] = {"bytes": (folder / "facts.parquet").stat().st_size, "rows": len(changed)}
         about["sha256"] = file_sha256(folder / "facts.parquet")
         forge(folder, ("files", at), card["files"][at] | about, pristine, also_the_statement=True)
-        forged = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        forged = card_of(folder)
         for file in forged["files"]:
             if file["path"] == "plan.toml":  # which `forge` leaves alone where it forges files
                 file["bytes"], file["sha256"] = (folder / "plan.toml").stat().st_size, file_sha256(folder / "plan.toml")
@@ -326,6 +319,6 @@ def test_no_row_of_the_facts_can_be_changed_by_who_puts_all_hashes_right(tmp_pat
 
 def test_a_card_of_a_later_format_does_not_pass(made: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made, tmp_path / "out"))
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     (folder / "card.json").write_text(json.dumps({**card, "treetop": 4}), encoding="utf-8")
     assert any(verdict.findings for verdict in check_folder(folder))

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
+from tests.forging import card_of
 from treetop.checking.check import check_folder
 from treetop.release.folder import file_sha256
 
@@ -90,7 +91,7 @@ def edits_of_rows(table: pa.Table) -> Iterator[Edit]:
 def forge(folder: Path, name: str, table: pa.Table) -> None:
     """Put another table in the place of one, and put right all hashes."""
     pq.write_table(table, folder / name, compression="zstd", store_schema=False)
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     for file in card["files"]:
         if file["path"] == name:
             path = folder / name
@@ -101,7 +102,7 @@ def forge(folder: Path, name: str, table: pa.Table) -> None:
 
 def tables(folder: Path) -> list[str]:
     """The tables of a folder; of those in parts the first and the last."""
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     names = [file["path"] for file in card["files"] if file["path"].endswith(".parquet")]
     parts = [name for name in names if "/part-" in name]
     last = max((name.partition("/part-")[2] for name in parts), default="")
@@ -150,25 +151,19 @@ UNPROVABLE: Mapping[tuple[str, str], str] = {
 """The edits that pass, each with the reason."""
 
 
-def unexplained(kind: str, folder: Path) -> list[tuple[str, str]]:
-    """The edits that pass in a folder of a kind and should not."""
-    allowed = set(UNPROVABLE)
-    if kind not in OF_CELLS:
-        allowed.remove(ONLY_OF_CELLS)
-    return sorted(passed(folders.make(kind, folder / "out")) - allowed)
-
-
+LONG = pytest.mark.long
 SHORT = (
     *("exact total", "margins", "facts", "unresolved", "lower error", "parts", "parts, facts", "places", "groups"),
     *("degrees", "degrees by place"),
 )
-"""The kinds that are edited in every run; test_forged_kinds.py has the others."""
+"""The kinds that are edited in every run; the others are left to `make test-long`."""
 
 
 @pytest.mark.usefixtures("hierarchies_are_read_once", "pages_are_hashes", "who_found_something_looks_first")
-@pytest.mark.parametrize("kind", SHORT)
+@pytest.mark.parametrize("kind", [one if one in SHORT else pytest.param(one, marks=LONG) for one in folders.KINDS])
 def test_no_edit_of_a_table_passes(kind: str, tmp_path: Path) -> None:
-    assert unexplained(kind, tmp_path) == []
+    allowed = UNPROVABLE.keys() - (set() if kind in OF_CELLS else {ONLY_OF_CELLS})
+    assert sorted(passed(folders.make(kind, tmp_path / "out")) - allowed) == []
 
 
 FAULTS: Mapping[str, tuple[str, str, object]] = {
@@ -189,7 +184,7 @@ def test_a_check_that_is_left_out_is_noticed(fault: str, tmp_path: Path, monkeyp
 
 def test_a_table_that_no_such_folder_has_is_found(tmp_path: Path) -> None:
     folder = folders.make("no intervals", tmp_path / "out")
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     for name in ("evidence.parquet", "measurements.parquet", "margins.parquet", f"names/{'0' * 64}.parquet"):
         forged = {**card, "files": [*card["files"], {**card["files"][0], "path": name}]}
         (folder / "card.json").write_text(json.dumps(forged), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import treetop as tt
+from tests.forging import card_of
 from treetop.card import RunInfo, describe_release, in_words
 from treetop.card.html import render
 
@@ -60,7 +60,7 @@ def test_the_page_is_whole_and_needs_nothing_else(plan: tt.Plan, tmp_path: Path)
 
 def test_the_page_says_what_the_card_says(plan: tt.Plan, tmp_path: Path) -> None:
     page = page_of(plan, tmp_path / "out", description="A <b>bold</b> claim", period="2011 & 2012")
-    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    card = card_of(tmp_path / "out")
     card = in_words(card)
     said = [card["title"], card["protects"], card["guarantee"], card["unit"]["neighbouring_tables"], card["id"]]
     said += [*card["exact"], *card["caveats"], card["composition"]["sentence"], card["plan_sha256"]]
@@ -81,7 +81,7 @@ def test_a_release_with_a_testing_key_says_so_before_anything_else(plan: tt.Plan
 def test_the_page_shows_intervals_and_what_a_twin_gave(plan: tt.Plan, tmp_path: Path) -> None:
     tried = {"twin": [{"level": 2, "name": "sex", "covered": 1186, "nodes": 1250}], "runs": 5}
     page = page_of(plan, tmp_path / "out", coverage=tried)
-    accuracy = in_words(json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))["accuracy"])
+    accuracy = in_words(card_of(tmp_path / "out")["accuracy"])
     assert accuracy["interval"] in page.text and accuracy["coverage"]["sentence"] in page.text
     assert "94.9 %" in page.text and "1,250" in page.text and "5 times" in page.text
     assert "5 times" not in page_of(plan, tmp_path / "other").text
@@ -89,7 +89,7 @@ def test_the_page_shows_intervals_and_what_a_twin_gave(plan: tt.Plan, tmp_path: 
 
 def test_the_page_says_how_much_is_unresolved(plan: tt.Plan, tmp_path: Path) -> None:
     assert "unresolved" not in page_of(plan, tmp_path / "out").text
-    card = json.loads((tmp_path / "out" / "card.json").read_text(encoding="utf-8"))
+    card = card_of(tmp_path / "out")
     card["released"] |= {"total": 1500, "unresolved": {"total": 1200, "nodes": 3}}
     page = Page(render(card, "0" * 64))
     assert "1,200 of 1,500 (80.0 %) are unresolved" in page.text and "at 3 coarser nodes" in page.text

@@ -5,7 +5,6 @@ Without the guard, the first of these tests would read /dev/zero into memory, or
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 
 import treetop as tt
 from tests.commands import said
+from tests.forging import card_of
 from treetop.errors import ReleaseError
 
 from . import folders
@@ -43,7 +43,7 @@ def test_what_is_no_file_is_found_at_once(
     kind: str, put: Callable[[Path], None], made: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(made[kind], tmp_path / "out"))
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     others = [file["path"] for file in card["files"] if not file["path"].endswith(".parquet")]
     for name in ("card.json", "card.html", *others, *tables(folder)):
         path = folder / name

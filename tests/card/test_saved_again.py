@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 import treetop as tt
+from tests.forging import findings
 
 from . import folders
 from .conftest import people
 
 SPINE = tt.Spine(["place.region", "sex", "place.town"], {"place": folders.PLACE, "sex": folders.SEX})
-
-
-def findings(folder: Path) -> list[str]:
-    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 @pytest.mark.parametrize("kind", folders.KINDS)

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 import treetop as tt
+from tests.forging import card_of, findings
 from treetop import Ledger
 from treetop.card import render
 from treetop.card.meaning import statement
 
 from .conftest import SPINE, people
-from .test_checking import findings, forge, set_to
+from .test_checking import forge, set_to
 
 HALF = tt.Plan(
     SPINE, tt.Unit("trip", neighbours="replace"), tt.Loss(epsilon=0.69, delta=1e-8), title="Half", margins="each"
@@ -32,12 +33,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         release = tt.make_release(HALF, people(), tt.RunOptions(ledger=folder / "ledger", dataset="people"))
         release.save(folder / name)
     return folder
-
-
-def card_of(folder: Path) -> dict[str, Any]:
-    card = tt.Release.load(folder).card
-    assert card is not None
-    return dict(card)
 
 
 def test_two_releases_come_to_less_than_their_rho_does(folders: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
@@ -13,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from tests.forging import card_of, findings, restate
+from treetop._util.distribution import VERSION
 from treetop.card import RunInfo, in_words
 from treetop.card import run_info as facts
 from treetop.card.content import draft_card
-from treetop.card.html import bind, render
 from treetop.checking.check import check_folder
 from treetop.cli import main
 from treetop.errors import ReleaseError
@@ -46,27 +46,8 @@ def released(folder: Path) -> Path:
     return folder
 
 
-def findings(folder: Path) -> list[str]:
-    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
-
-
 def warnings(folder: Path) -> list[str]:
     return [verdict.subject for verdict in check_folder(folder) if verdict.warns and verdict.caution]
-
-
-def written(folder: Path, card: dict[str, object], plan_toml: str) -> Path:
-    """Write a card and its plan.toml so that every hash is right."""
-    (folder / "plan.toml").write_text(plan_toml, encoding="utf-8")
-    files = [
-        {**file, "sha256": sha256(plan_toml.encode()).hexdigest(), "bytes": len(plan_toml.encode())}
-        if file["path"] == "plan.toml"
-        else file
-        for file in card["files"]  # type: ignore[attr-defined]
-    ]
-    text = (json.dumps({**card, "files": files}, indent=2, ensure_ascii=False) + "\n").encode()
-    (folder / "card.json").write_bytes(text)
-    (folder / "card.html").write_text(render({**card, "files": files}, sha256(text).hexdigest()), encoding="utf-8")
-    return folder
 
 
 @pytest.mark.parametrize("stated", [1, 3, 5])
@@ -74,7 +55,7 @@ def test_a_card_of_another_format_is_refused_in_one_sentence_that_names_its_vers
     stated: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = released(tmp_path / "out")
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     del card["software"]["treetop-dp"]
     (folder / "card.json").write_text(
         json.dumps({**card, "treetop": stated, "software": {"treetop": "0.3.0", **card["software"]}}), encoding="utf-8"
@@ -90,7 +71,7 @@ def test_a_card_of_another_format_is_refused_in_one_sentence_that_names_its_vers
 
 def test_the_card_and_its_page_name_the_distribution_whatever_the_version(version: str, tmp_path: Path) -> None:
     folder = released(tmp_path / "out")
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     assert (card["treetop"], card["software"]["treetop-dp"], "treetop" in card["software"]) == (4, version, False)
     page = (folder / "card.html").read_text(encoding="utf-8")
     assert f'<meta name="generator" content="treetop-dp {version}">' in page
@@ -116,11 +97,23 @@ def test_a_card_of_a_version_or_with_software_that_is_not_known_does_not_pass(
     name: str, stated: str, finding: str | None, version: str, tmp_path: Path
 ) -> None:
     folder = released(tmp_path / "out")
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     card["software"][name] = stated
-    toml = (folder / "plan.toml").read_text(encoding="utf-8")
-    found = findings(written(folder, card, bind(toml, card)))
+    found = findings(restate(folder, card))
     assert found == [] if finding is None else any(finding in one for one in found)
+
+
+@pytest.mark.parametrize("made_by", [VERSION, "0.4.7"])
+def test_a_page_in_other_words_is_refused_and_says_if_another_version_wrote_it(made_by: str, tmp_path: Path) -> None:
+    folder = released(tmp_path / "out")
+    card = card_of(folder)
+    card["software"]["treetop-dp"] = made_by
+    page = restate(folder, card) / "card.html"
+    assert findings(folder) == []
+    page.write_text(page.read_text(encoding="utf-8").replace("What is protected", "Protection"), encoding="utf-8")
+    (told,) = findings(folder)
+    assert "card.html is not the page of card.json: they differ from byte" in told
+    assert ("Version 0.4.7 wrote it" in told) == (made_by != VERSION)
 
 
 def test_a_relation_in_words_only_is_warned_of(tmp_path: Path) -> None:
@@ -139,7 +132,7 @@ def test_a_card_of_wrong_types_is_refused_in_one_way(name: str, tmp_path: Path) 
         released(folder)
     else:
         tt.publish(HOUSEHOLDS, options=tt.RunOptions(testing_key=bytes(32)), out=folder)
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     (folder / "card.html").unlink()  # so that only the card itself can be found wrong
     wrong: list[object] = [None, True, -1.5, "x", [1], {}]
     for path, bad in product(places(card), wrong):
@@ -173,6 +166,6 @@ def test_a_commuter_is_a_person(tmp_path: Path) -> None:
     unit = tt.Unit("commuter", contributions=1, neighbours="replace")
     plan = tt.Plan(tt.Spine(["town"], {"town": towns}), unit, tt.Loss(epsilon=1))
     tt.make_release(plan, pa.table({"town": ["a", "b", "b"]})).save(tmp_path / "new")
-    card = json.loads((tmp_path / "new" / "card.json").read_text(encoding="utf-8"))
+    card = card_of(tmp_path / "new")
     assert [in_words(row["who"]) for row in card["meaning"]][-1] == "50 commuters together"
     assert findings(tmp_path / "new") == []

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from tests.commands import said
+from tests.forging import findings
 from treetop import Graph, Policies
 from treetop.card import content, in_words
 from treetop.errors import IncompletePlan, PlanError, PlanFileError, QueryError, ReleaseError
@@ -76,10 +77,6 @@ def run(*words: object) -> str:
     told = said(words)
     assert told.code == 0, told.err
     return told.out
-
-
-def findings(folder: Path) -> list[str]:
-    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
 
 
 Write = Callable[[str], Path]

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import csv
 
 import treetop as tt
+from tests.forging import findings
 from treetop import GroupUnit, read_plan
 from treetop.card import RunInfo, describe_release, in_words
 from treetop.card.rebuild import rebuild_plan
@@ -37,10 +38,6 @@ def folder(write: Write, tmp_path: Path) -> Path:
     )
     release.save(tmp_path / "release", nodes=True)
     return tmp_path / "release"
-
-
-def findings(folder: Path) -> list[str]:
-    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
 
 
 @pytest.mark.parametrize("event", ["join-leave", "move", "group"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -15,17 +14,16 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
+from tests.forging import card_of, findings, restate
 from treetop import Counts, Release
 from treetop.card import in_words
-from treetop.card.html import bind, render
 from treetop.measure.measure import NOTHING
 from treetop.noise import Key
 from treetop.plan.resolution import number_of_tests
-from treetop.release.folder import file_sha256
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import named_risks, node_intervals
-from treetop.release.intervals.remainders import remainder_intervals
 from treetop.release.intervals.sums import box_intervals
+from treetop.release.measurements import remainder_intervals
 from treetop.release.run import run_plan
 
 Ints = NDArray[np.int64]
@@ -186,10 +184,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def findings(folder: Path) -> list[str]:
-    return [finding for verdict in tt.check(folder) for finding in verdict.findings]
-
-
 def test_a_folder_tells_all_that_its_intervals_need_and_check_computes_them_again(folder: Path) -> None:
     assert findings(folder) == []
     release = tt.Release.load(folder)
@@ -200,23 +194,12 @@ def test_a_folder_tells_all_that_its_intervals_need_and_check_computes_them_agai
     for name, bound in (("lower", plain.lower), ("upper", plain.upper)):
         table = table.set_column(table.column_names.index(name), name, pa.array(bound))
     pq.write_table(table, folder / "counts.parquet", compression="zstd", store_schema=False)
-    restated(folder, json.loads((folder / "card.json").read_text(encoding="utf-8")))
+    restate(folder, card_of(folder))
     assert any("counts.parquet, row 1" in finding for finding in findings(folder))
 
 
-def restated(folder: Path, card: dict[str, Any]) -> None:
-    """Write a card to a folder so that every hash is right."""
-    toml = folder / "plan.toml"
-    toml.write_text(bind(toml.read_text(encoding="utf-8").split("# card_statement_sha256")[0], card), encoding="utf-8")
-    for file in card["files"]:
-        path = folder / file["path"]
-        file |= {"sha256": file_sha256(path), "bytes": path.stat().st_size}
-    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "card.html").write_text(render(card, file_sha256(folder / "card.json")), encoding="utf-8")
-
-
 def test_the_card_says_what_the_intervals_of_the_named_promise(folder: Path) -> None:
-    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    card = card_of(folder)
     assert card["plan"]["resolve"] == {"fdr": "1/5", "edition": "2"}
     assert "false coverage rate, Benjamini and Yekutieli 2005" in in_words(card["accuracy"]["interval"])
     assert "95 % or more of those that are named at a level" in in_words(card["accuracy"]["coverage"]["sentence"])

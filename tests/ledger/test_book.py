@@ -158,12 +158,6 @@ def test_a_ledger_made_for_named_data_sets_takes_no_other(tmp_path: Path) -> Non
     assert [(one.dataset, one.spent) for one in ledger.balances()] == [("Trips", Fraction(1, 2)), ("census", 0)]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "tr\x1bips", "\ud800"])
-def test_a_data_set_without_a_printable_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LedgerError, match="printable"):
-        make(tmp_path).reserve(name, Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
-
-
 def test_a_reservation_stays_spent_until_and_after_it_is_complete(tmp_path: Path) -> None:
     ledger = make(tmp_path)
     reservation = ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
@@ -218,36 +212,38 @@ def test_any_title_comes_back_as_it_was(tmp_path: Path, title: str) -> None:
     assert ledger.entries()[0].title == title
 
 
-@pytest.mark.parametrize("cost", [Fraction(0), Fraction(-1, 2)])
-def test_a_cost_that_is_not_positive_is_refused(tmp_path: Path, cost: Fraction) -> None:
+DIGESTS = ("", "a" * 63, "A" * 64, f"{'a' * 64}\n")
+WRONG: list[tuple[dict[str, Any], type[TreetopError], str]] = [
+    *(({"dataset": name}, LedgerError, "printable") for name in ("", "  ", "tr\x1bips", "\ud800")),
+    *(({"unit": name}, LedgerError, "The unit is named .* printable") for name in ("", " ", "tr\x1bip")),
+    *(({"cost": cost}, LossError, "greater than zero") for cost in (Fraction(0), Fraction(-1, 2))),
+    ({"cost": Fraction(10**250, 10**250 + 1)}, LedgerError, "200 digits"),
+    ({"definition": "approximate"}, LedgerError, 'write "pure" or "zcdp"'),
+    *(({"plan_sha256": digest}, LedgerError, "of the plan") for digest in DIGESTS),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "about"), WRONG, ids=[repr(wrong)[:40] for wrong, *_ in WRONG])
+def test_a_reservation_that_makes_no_sense_is_refused(
+    tmp_path: Path, wrong: dict[str, Any], error: type[TreetopError], about: str
+) -> None:
     ledger = make(tmp_path)
-    with pytest.raises(LossError, match="greater than zero"):
-        ledger.reserve("trips", cost, "zcdp", UNIT, "Commuting", PLAN)
+    right = {"dataset": "trips", "cost": Fraction(1, 2), "definition": "zcdp", "unit": UNIT, "title": "Commuting"}
+    with pytest.raises(error, match=about):
+        ledger.reserve(**{**right, "plan_sha256": PLAN, **wrong})
     assert ledger.entries() == ()
 
 
-def test_a_cost_of_hundreds_of_digits_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="200 digits"):
-        make(tmp_path).reserve("trips", Fraction(10**250, 10**250 + 1), "zcdp", UNIT, "Commuting", PLAN)
+@pytest.mark.parametrize("digest", DIGESTS)
+def test_a_reservation_completes_only_with_a_sha256(tmp_path: Path, digest: str) -> None:
+    reservation = make(tmp_path).reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN)
+    with pytest.raises(LedgerError, match="of the card"):
+        reservation.complete(digest)
 
 
 def test_a_cost_too_large_to_convert_is_refused_all_the_same(tmp_path: Path) -> None:
     with pytest.raises(Overspent, match=r"asked rho 5e\+199, remaining rho 1"):
         make(tmp_path, Loss(rho=1, delta=1e-8)).reserve("trips", Fraction(10**100), "pure", UNIT, "All", PLAN)
-
-
-@pytest.mark.parametrize("digest", ["", "a" * 63, "A" * 64, f"{'a' * 64}\n"])
-def test_a_digest_that_is_not_sha256_is_refused(tmp_path: Path, digest: str) -> None:
-    ledger = make(tmp_path)
-    with pytest.raises(LedgerError, match="of the plan"):
-        ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", digest)
-    with pytest.raises(LedgerError, match="of the card"):
-        ledger.reserve("trips", Fraction(1, 2), "zcdp", UNIT, "Commuting", PLAN).complete(digest)
-
-
-def test_an_unknown_definition_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match='write "pure" or "zcdp"'):
-        make(tmp_path).reserve("trips", Fraction(1, 2), "approximate", UNIT, "Commuting", PLAN)  # type: ignore[arg-type]
 
 
 OTHERS = [
@@ -290,12 +286,6 @@ def test_another_spelling_of_a_unit_is_the_same_unit(tmp_path: Path) -> None:
         unit = unit_text(Unit(entity, neighbours="replace"))
         ledger.reserve("trips", Fraction(1, 9), "zcdp", unit, "Commuting", PLAN)
     assert ledger.balances()[0].unit == "Trip, exactly 1 record (declared), replace"
-
-
-@pytest.mark.parametrize("unit", ["", " ", "tr\x1bip"])
-def test_a_unit_without_a_printable_name_is_refused(tmp_path: Path, unit: str) -> None:
-    with pytest.raises(LedgerError, match="The unit is named .* printable"):
-        make(tmp_path).reserve("trips", Fraction(1, 2), "zcdp", unit, "Commuting", PLAN)
 
 
 def test_releases_of_one_data_set_with_different_units_were_not_written_by_a_ledger(tmp_path: Path) -> None:

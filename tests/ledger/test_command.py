@@ -70,12 +70,6 @@ def test_a_budget_that_is_none_creates_no_file(tmp_path: Path, options: list[str
     assert list(tmp_path.iterdir()) == []
 
 
-def test_create_refuses_an_existing_file(tmp_path: Path) -> None:
-    treetop_ledger("create", tmp_path / "l", "--rho", "1")
-    with pytest.raises(LedgerError, match="exists already"):
-        treetop_ledger("create", tmp_path / "l", "--rho", "2")
-
-
 def test_show_lists_each_data_set_then_each_release(tmp_path: Path) -> None:
     treetop_ledger("create", tmp_path / "l", "--epsilon", "1", "--delta", "1e-8", "--any-dataset")
     ledger = Ledger.open(tmp_path / "l")

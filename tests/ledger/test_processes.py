@@ -45,23 +45,30 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "spent.ledger", loss=Loss(rho=1))
 
 
-def test_eight_processes_together_make_exactly_the_reservations_that_fit(ledger: Ledger, processes: Server) -> None:
+@pytest.mark.parametrize(("number", "threads"), [(8, 1), (2, 4)], ids=["eight processes", "threads of two processes"])
+def test_processes_together_make_exactly_the_reservations_that_fit(
+    number: int, threads: int, ledger: Ledger, processes: Server
+) -> None:
     script = """
+from concurrent.futures import ThreadPoolExecutor
+def reserve(who):
+    made = 0
+    for n in range(25):
+        title = f"{sys.argv[2]}.{who}.{n}"
+        try:
+            ledger.reserve("trips", Fraction(1, 77), "zcdp", UNIT, title, "a" * 64).complete("b" * 64)
+            made += 1
+        except Overspent:
+            pass
+    return made
 input()
-made = 0
-for n in range(25):
-    try:
-        ledger.reserve("trips", Fraction(1, 77), "zcdp", UNIT, f"{sys.argv[2]}.{n}", "a" * 64).complete("b" * 64)
-        made += 1
-    except Overspent:
-        pass
-print(made)
+with ThreadPoolExecutor(int(sys.argv[3])) as pool:
+    print(sum(pool.map(reserve, range(int(sys.argv[3])))))
 """
-    together = [run(processes, script, ledger, str(n)) for n in range(8)]
+    together = [run(processes, script, ledger, str(n), str(threads)) for n in range(number)]
     for process in together:  # all are told to start before any is waited for
         process.tell("start")
-    made = [int(ended(process)) for process in together]
-    assert sum(made) == 77
+    assert sum(int(ended(process)) for process in together) == 77
     assert ledger.spent("trips") == 1
     assert len({entry.title for entry in ledger.entries()}) == 77
     assert {entry.state for entry in ledger.entries()} == {"complete"}
@@ -86,32 +93,6 @@ def test_eight_threads_together_make_exactly_the_reservations_that_fit(shared: b
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(reserve_often, ledgers, range(8)))
     assert sum(made) == 77
-    assert ledger.spent("trips") == 1
-    assert len({entry.title for entry in ledger.entries()}) == 77
-
-
-def test_threads_of_several_processes_together_make_exactly_the_reservations_that_fit(
-    ledger: Ledger, processes: Server
-) -> None:
-    script = """
-from concurrent.futures import ThreadPoolExecutor
-def reserve(who):
-    made = 0
-    for n in range(25):
-        try:
-            ledger.reserve("trips", Fraction(1, 77), "zcdp", UNIT, f"{sys.argv[2]}.{who}.{n}", "a" * 64)
-            made += 1
-        except Overspent:
-            pass
-    return made
-input()
-with ThreadPoolExecutor(4) as pool:
-    print(sum(pool.map(reserve, range(4))))
-"""
-    together = [run(processes, script, ledger, str(n)) for n in range(2)]
-    for process in together:
-        process.tell("start")
-    assert sum(int(ended(process)) for process in together) == 77
     assert ledger.spent("trips") == 1
     assert len({entry.title for entry in ledger.entries()}) == 77
 

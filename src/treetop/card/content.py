@@ -175,10 +175,7 @@ def _choice(plan: Plan) -> dict[str, Any]:
             "chosen": choice.measured is not None and theta == plan.largest,
             "reaching": people,
             "noise_of_a_count": width,
-            "sensitivity": plan.unit.sensitivity(part.name)._asdict(),
-            "share": amount(part.share),
-            "cost": amount(part.cost),
-            "noise": _noise(part),
+            **_measuring(plan, part),
         }
         for theta, part, people, width in candidates
     ]
@@ -187,7 +184,6 @@ def _choice(plan: Plan) -> dict[str, Any]:
 
 def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
     measured = level.is_measured
-    change = plan.unit.sensitivity(level.name)
     return {
         "level": level.index,
         "name": level.name,
@@ -195,19 +191,18 @@ def _level(plan: Plan, level: Part, accuracy: LevelAccuracy) -> dict[str, Any]:
         "nodes": level.nodes,
         "measured": measured,
         **({"exact": True} if level.is_exact and level.index > 0 else {}),
-        "sensitivity": {"l1": change.l1, "l2_squared": change.l2_squared} if measured else None,
-        "share": amount(level.share),
-        "cost": amount(level.cost),
-        "noise": _noise(level),
+        **_measuring(plan, level),
         "margin": accuracy.margin if measured else None,
         "bound": accuracy.bound,
     }
 
 
-def _noise(level: Part) -> dict[str, Any] | None:
-    if not level.is_measured:
-        return None
-    described = level.law.describe()
-    (name,) = (key for key in described if key != "law")
-    parameter = Fraction(described[name])
-    return {"law": described["law"], name: amount(parameter), "sigma": level.law.standard_deviation}
+def _measuring(plan: Plan, part: Part) -> dict[str, Any]:
+    """Return how far a unit moves a part, its share and cost, and its noise."""
+    change, noise = None, None
+    if part.is_measured:
+        change, described = plan.unit.sensitivity(part.name)._asdict(), part.law.describe()
+        (name,) = (key for key in described if key != "law")
+        parameter = amount(Fraction(described[name]))
+        noise = {"law": described["law"], name: parameter, "sigma": part.law.standard_deviation}
+    return {"sensitivity": change, "share": amount(part.share), "cost": amount(part.cost), "noise": noise}

@@ -66,15 +66,10 @@ class _GroupSizes(_Distribution):
         id = "mechanism.groups_exact" if mechanism.repair == "exact" else "mechanism.groups"
         return sentence(id, name=mechanism.title(plan), form=GroupUnit.of(plan.unit).form, largest=plan.largest)
 
-    def accuracy(self, plan: Plan) -> dict[str, Sentence]:
+    def _accuracy(self, plan: Plan) -> tuple[Sentence, Sentence, Sentence]:
         form, regions = GroupUnit.of(plan.unit).form, RegionHistograms.of(plan).keeps_regions
-        stated = {
-            "margin": sentence("margin.regions", what="groups", axis="size", form=form),
-            "bound": sentence("bound.regions"),
-        }
-        if plan.confidence is None:
-            return stated
-        return stated | {"interval": sentence("interval.groups", form=form, regions=regions)}
+        margin = sentence("margin.regions", what="groups", axis="size", form=form)
+        return margin, sentence("bound.regions"), sentence("interval.groups", form=form, regions=regions)
 
     def neighbours(self, plan: Plan, info: RunInfo) -> Sentence:
         unit = GroupUnit.of(plan.unit)
@@ -153,7 +148,7 @@ class _Degrees(_Distribution):
     def mechanism(self, plan: Plan) -> Sentence:
         form, largest, choice = DegreeUnit.of(plan.unit).form, plan.largest, _choice(plan)
         degree = sentence("mechanism.degree", **_graph(plan))
-        if _by_region(plan):
+        if RegionHistograms.runs(plan):
             return paragraph(
                 sentence("mechanism.regions", name=RegionHistograms.of(plan).title(plan), form=form, largest=largest),
                 degree,
@@ -168,16 +163,12 @@ class _Degrees(_Distribution):
             how = (chosen, sentence("mechanism.degrees", form=form, largest=largest))
         return paragraph(*how, degree)
 
-    def accuracy(self, plan: Plan) -> dict[str, Sentence]:
-        form = DegreeUnit.of(plan.unit).form
-        stated = {"margin": sentence("margin.degrees", form=form), "bound": sentence("bound.degrees")}
-        if _by_region(plan):
-            margin = sentence("margin.regions", what="people", axis="degree", form=form)
-            stated = {"margin": margin, "bound": sentence("bound.regions")}
-        if plan.confidence is None:
-            return stated
-        left_out = plan.unit.graph.relation == "node" or plan.unit.graph.cut
-        return stated | {"interval": sentence("interval.degrees_left" if left_out else "interval.degrees", form=form)}
+    def _accuracy(self, plan: Plan) -> tuple[Sentence, Sentence, Sentence]:
+        form, left_out = DegreeUnit.of(plan.unit).form, plan.unit.graph.relation == "node" or plan.unit.graph.cut
+        interval = sentence("interval.degrees_left" if left_out else "interval.degrees", form=form)
+        if not RegionHistograms.runs(plan):
+            return sentence("margin.degrees", form=form), sentence("bound.degrees"), interval
+        return sentence("margin.regions", what="people", axis="degree", form=form), sentence("bound.regions"), interval
 
     def neighbours(self, plan: Plan, info: RunInfo) -> Sentence:
         return sentence(f"neighbours.graph.{plan.unit.neighbours}", relation=plan.unit.graph.relation)
@@ -198,17 +189,17 @@ class _Degrees(_Distribution):
             row = "row" if graph.directed else "pair"
             stated.append(sentence(f"condition.one_{row}.declared", entity=unit.entity))
         if plan.unit.graph.relation != "node":
-            people = "people_by_region" if _by_region(plan) else "people"
+            people = "people_by_region" if RegionHistograms.runs(plan) else "people"
             stated.append(sentence(f"condition.{people}.declared"))
         return stated
 
     def unknown(self, plan: Plan) -> Sentence:
         people = sentence("unknown.people_dropped" if plan.unknown == "drop" else "unknown.people_refused")
-        return paragraph(people, *([sentence("unknown.regions_refused")] if _by_region(plan) else []))
+        return paragraph(people, *([sentence("unknown.regions_refused")] if RegionHistograms.runs(plan) else []))
 
     def post_processing(self, plan: Plan) -> list[Sentence]:
         cumulative, public = plan.unit.cumulative, plan.unit.total_is_exact(False)
-        if _by_region(plan):
+        if RegionHistograms.runs(plan):
             return _joint(cumulative, True, "people", "degree")
         if cumulative:
             id = "after.degrees_rising" if public else "after.degrees_rising_free"
@@ -265,11 +256,7 @@ def _graph(plan: Plan) -> dict[str, Any]:
 
 def _choice(plan: Plan) -> ThetaChoice | None:
     """Return how theta is chosen; None if it is given, as it always is by region."""
-    return None if _by_region(plan) else DegreeHistogram.of(plan).choice
-
-
-def _by_region(plan: Plan) -> bool:
-    return RegionHistograms.runs(plan)
+    return None if RegionHistograms.runs(plan) else DegreeHistogram.of(plan).choice
 
 
 def _joint(cumulative: bool, kept: bool, what: str, axis: str) -> list[Sentence]:

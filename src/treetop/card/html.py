@@ -32,8 +32,11 @@ def render(card: Mapping[str, Any], card_sha256: str) -> str:
     from jinja2 import TemplateError
 
     card = in_words(card)
-    shown = {"card": card, "card_sha256": card_sha256, "levels": _levels(card), "widest": _widest(card), "bar": _BAR}
-    shown |= {"titles": _titles(card), **_noise(card), **_unprotected(card), "covered": _covered(card)}
+    levels = _levels(card)
+    widest = max((level["share"]["value"] for level in levels), default=0) or 1.0
+    shown = {"card": card, "card_sha256": card_sha256, "levels": levels, "widest": widest, "bar": _BAR}
+    shown |= {"titles": {table["name"]: table["counts"] or table["name"] for table in levels}}
+    shown |= {**_noise(card), **_unprotected(card), "covered": _covered(card)}
     shown |= {"plainly": list(_plainly(card)) if card["private"] else []}
     try:
         return template().render(shown)
@@ -160,15 +163,6 @@ def _levels(card: Mapping[str, Any]) -> list[dict[str, Any]]:
     if margins:
         margins[0]["heading"] = "margins: tables beside these, with all other attributes summed over"
     return levels + margins
-
-
-def _titles(card: Mapping[str, Any]) -> dict[str, str]:
-    """Return what levels and margins count, by name; on cards that do not say, their names."""
-    return {table["name"]: table.get("counts") or table["name"] for table in _levels(card)}
-
-
-def _widest(card: Mapping[str, Any]) -> float:
-    return max((level["share"]["value"] for level in (*card["levels"], *card.get("margins", []))), default=0) or 1.0
 
 
 # What binds a card to its folder: plan.toml ends with the SHA-256 of all that the card states but its files.

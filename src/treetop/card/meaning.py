@@ -174,15 +174,9 @@ def _together(balance: Balance, charged: Fraction, cells: Cells | None) -> dict[
     spent = balance.with_one_more(charged, cells)
     if loss.epsilon is None or loss.delta is None or not spent.noise_is_known:
         return {}
-    return {
-        "together": {
-            "budget": amount(loss.epsilon),
-            "delta": amount(loss.delta),
-            "epsilon": balance.limit.epsilon_of(spent),
-            "gaussian": amount(spent.gaussian),
-            "other": amount(spent.other),
-        }
-    }
+    epsilon = balance.limit.epsilon_of(spent)
+    amounts = {"gaussian": amount(spent.gaussian), "other": amount(spent.other)}
+    return {"together": {"budget": amount(loss.epsilon), "delta": amount(loss.delta), "epsilon": epsilon, **amounts}}
 
 
 def _earlier(entry: Entry) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -47,8 +47,10 @@ def rebuild_plan(card: Mapping[str, Any], spine: Spine, facts: PublicFacts | Non
         name: None if loss[name] is None else Fraction(loss[name]) for name in ("epsilon", "delta", "rho")
     }
     kept = {"noise": loss.get("noise"), "large_delta": loss.get("large_delta", False)}
-    own = _of_groups(described) or _of_degrees(described, spine) or _of_records(described, spine, facts)
-    if own["reader"].name == "records":
+    if kind := next((name for name in OF_CELLS if name in described), None):
+        own = OF_CELLS[kind](described, spine)
+    else:
+        own = _of_records(described, spine, facts)
         kept["accounting"] = loss.get("accounting", "zcdp")
     return Plan(
         spine=spine,
@@ -79,10 +81,8 @@ def _of_records(described: Described, spine: Spine, facts: PublicFacts | None) -
     }
 
 
-def _of_groups(described: Described) -> dict[str, Any] | None:
+def _of_groups(described: Described, _: Spine) -> dict[str, Any]:
     """Return the fields of a plan for group sizes; the list of groups is known by its hash only."""
-    if "groups" not in described:
-        return None
     unit, groups = described["unit"], described["groups"]
     protected = GroupUnit(unit["entity"], groups["event"], groups["quantity"])
     repair = "joint" if groups["mechanism"].endswith("r+dp") else "exact"
@@ -94,10 +94,8 @@ def _of_groups(described: Described) -> dict[str, Any] | None:
     }
 
 
-def _of_degrees(described: Described, spine: Spine) -> dict[str, Any] | None:
+def _of_degrees(described: Described, spine: Spine) -> dict[str, Any]:
     """Return the fields of a plan for degrees, of a whole graph or by region."""
-    if "degrees" not in described:
-        return None
     choice, mechanism = described["degrees"].get("choice"), RegionHistograms("regions")
     if choice is not None:
         measured = None if choice["measured"] is None else tuple(choice["measured"])
@@ -108,6 +106,10 @@ def _of_degrees(described: Described, spine: Spine) -> dict[str, Any] | None:
         "reader": DegreeReader(),
         "mechanism": mechanism if len(spine.attributes) > 1 else DegreeHistogram(choice),
     }
+
+
+OF_CELLS: Mapping[str, Callable[[Described, Spine], dict[str, Any]]] = {"groups": _of_groups, "degrees": _of_degrees}
+"""The kinds of plans that measure cells along an axis, by the name of their part in a card's plan."""
 
 
 def _degree_unit(described: Described, unit: Mapping[str, Any]) -> DegreeUnit:

@@ -82,17 +82,8 @@ class RunInfo:
     @staticmethod
     def of_file(file: PlanFile, *, private: bool = True, composition: Mapping[str, Any] | None = None) -> RunInfo:
         """Take what a plan file says about the data."""
-        return RunInfo(
-            private=private,
-            description=file.description,
-            period=file.period,
-            columns=dict(file.columns),
-            count=file.count,
-            keep=file.keep,
-            drop=file.drop,
-            prepared=file.prepared,
-            composition=composition,
-        )
+        stated = {name: getattr(file, name) for name in ("description", "period", "count", "keep", "drop", "prepared")}
+        return RunInfo(private=private, columns=dict(file.columns), composition=composition, **stated)
 
     def again(self) -> RunInfo:
         """Return it for another release of the same measurements, made now; nothing is spent on it."""
@@ -106,17 +97,10 @@ class RunInfo:
         composition.pop("sentence")
         tried = card["accuracy"].get("coverage", {})
         return RunInfo(
-            private=card["private"],
-            description=card["description"],
-            period=data["period"],
-            columns=data["columns"],
+            **{name: card[name] for name in ("private", "description", "id", "time", "software")},
+            **{name: data.get(name) for name in ("period", "columns", "keep", "drop")},
             count=data["count_column"],
-            keep=data.get("keep"),
-            drop=data.get("drop"),
             prepared=tuple(data.get("prepared", ())),
             composition=composition if composition["ledger"] else None,
             coverage={"twin": tried["twin"], "runs": tried["runs"]} if "twin" in tried else None,
-            id=card["id"],
-            time=card["time"],
-            software=card["software"],
         )

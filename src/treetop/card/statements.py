@@ -69,17 +69,19 @@ class Statements:
 
     def accuracy(self, plan: Plan) -> dict[str, Sentence]:
         """Say what margins, bounds and, if there are any, intervals are."""
+        margin, bound, interval = self._accuracy(plan)
+        stated = {"margin": margin, "bound": bound}
+        return stated if plan.confidence is None else stated | {"interval": interval}
+
+    def _accuracy(self, plan: Plan) -> tuple[Sentence, Sentence, Sentence]:
         bound = "bound.named" if is_named(plan) else "bound"
         if REPAIRS[plan.repair].again:
             bound = "bound.not_released"
         if plan.margin_tables:
             bound = "bound.margins"
-        stated = {"margin": sentence("margin"), "bound": sentence(bound)}
-        if plan.confidence is None:
-            return stated
         margins = [sentence("interval.margins")] if plan.margin_tables else []
         interval = sentence("interval.named" if is_named(plan) else "interval")
-        return stated | {"interval": paragraph(interval, *margins)}
+        return sentence("margin"), sentence(bound), paragraph(interval, *margins)
 
     def neighbours(self, plan: Plan, info: RunInfo) -> Sentence:
         """Say which tables must be hard to tell apart, in terms of the table."""
@@ -193,13 +195,9 @@ class JointStatements(Statements):
         """Say what is measured, and how it becomes a release."""
         return sentence("mechanism.joint")
 
-    def accuracy(self, plan: Plan) -> dict[str, Sentence]:
-        """Say what margins and, if there are any, intervals are; there is no bound."""
-        stated = {"margin": sentence("margin"), "bound": sentence("bound.joint")}
-        if plan.confidence is None:
-            return stated
+    def _accuracy(self, plan: Plan) -> tuple[Sentence, Sentence, Sentence]:
         how = "gaussian" if law_of(plan.loss) is DiscreteGaussian else "other"
-        return stated | {"interval": sentence(f"interval.joint_{how}")}
+        return sentence("margin"), sentence("bound.joint"), sentence(f"interval.joint_{how}")
 
     def post_processing(self, plan: Plan) -> list[Sentence]:
         """Say how measurements became counts."""

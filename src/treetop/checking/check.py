@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from treetop._util.distribution import DISTRIBUTION
+from treetop._util.distribution import DISTRIBUTION, VERSION
 from treetop._util.numbers import plain
 from treetop.card import schema
 from treetop.card.content import draft_card
@@ -31,16 +31,7 @@ from treetop.plan.plan import Plan
 from treetop.release import folder as files
 from treetop.release.release import Release
 
-# What only one kind of plan promises, in words and as a check: of group sizes the number of groups, of degrees how
-# they were repaired.
-
-Promise: TypeAlias = tuple[str, Callable[[Mapping[str, Any], Release], Iterator[str]]]
-
-
-def _of_groups(groups: Mapping[str, Any]) -> Promise:
-    every = ", in every region and" if keeps_regions({"groups": groups}) else ","
-    words = f"as many groups as there are publicly, {groups['number']:,}{every} at every level, of sizes 0 to "
-    return f"{words}{groups['largest']:,}", _groups
+# What only one kind of plan promises: of group sizes the number of groups, of degrees how they were repaired.
 
 
 def _groups(card: Mapping[str, Any], release: Release) -> Iterator[str]:
@@ -63,13 +54,6 @@ def _regions(card: Mapping[str, Any], release: Release, what: str) -> Iterator[s
     for region in np.flatnonzero(found != release.public)[:1].tolist():
         code = release.spine.trees[1].codes[-1][region].as_py()
         yield f"{code} has {found[region]:,} {what}, but there are {release.public[region]:,}, which is public"
-
-
-def _of_degrees(degrees: Mapping[str, Any]) -> Promise:
-    how = "as many as there are publicly in every region" if keeps_regions({"degrees": degrees}) else "by region"
-    how = how if "mechanism" in degrees else "repaired from the measurements, where those were kept"
-    chosen = ", chosen by the public rule from what was measured of its candidates" if "choice" in degrees else ""
-    return f"people of degrees 0 to {degrees['largest']:,}{chosen}, {how}", _degrees
 
 
 def _degrees(card: Mapping[str, Any], release: Release) -> Iterator[str]:
@@ -111,21 +95,8 @@ def _axis(release: Release, name: str, largest: int) -> Iterator[str]:
         yield f"the {name}s are {codes[0]} to {codes[-1]}, but the plan has 0 to {largest}"
 
 
-_KINDS: Mapping[str, Callable[[Mapping[str, Any]], Promise]] = {"groups": _of_groups, "degrees": _of_degrees}
-
-
 _RELATION = re.compile(r'The neighbour relation is "|^# relation = "', re.MULTILINE)
-_PROBLEMS = (
-    TreetopError,
-    OSError,
-    pa.ArrowException,
-    ArithmeticError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-)
+_PROBLEMS: tuple[type[Exception], ...] = (TreetopError, RecursionError, *files.DAMAGE)
 
 
 @dataclass(frozen=True)
@@ -196,21 +167,21 @@ class _Check:
     def checks(self) -> Iterator[tuple[str, Callable[[], Iterator[str]]]]:
         """Yield each check under the line that is printed for it."""
         card = self.card
-        amount = card["loss"]["rho"] or card["loss"]["epsilon"]
-        name = "rho" if card["loss"]["rho"] else "epsilon"
+        loss, table = card["loss"], "level and margin" if "margins" in card else "level"
+        amount, name = loss["rho"] or loss["epsilon"], "rho" if loss["rho"] else "epsilon"
+        exact = "accounting" in loss
+        how = "exact accounting of all levels together, by the law of their noise" if exact else "the conversion"
+        delta = " (pure)" if loss["delta"] is None else f" at delta {plain(Fraction(loss['delta']['exact']))}"
         yield f"the SHA-256, size and rows of {len(card['files'])} files, and no other file is there", self.files
         yield f"the SHA-256 of the plan ({card['plan_sha256'][:12]}…)", lambda: arithmetic.plan_hash(card)
         yield f"{files.PLAN} states the same plan", lambda: counting.plan_file(self.folder, self.plan, card)
         yield beyond_proof(card, files.file_sha256(self.folder / files.CARD)), lambda: counting.bond(self.folder, card)
         yield f"the trees of {len(card['hierarchies'])} hierarchies have the SHA-256 that the card names", self.trees
         yield (
-            f"the loss, from the noise and the sensitivity of every {self._table}: {name} = {amount['exact']}",
+            f"the loss, from the noise and the sensitivity of every {table}: {name} = {amount['exact']}",
             lambda: arithmetic.loss(card),
         )
-        yield (
-            f"{self._conversion()}: epsilon {card['loss']['epsilon']['value']}{self._delta()}",
-            lambda: arithmetic.conversion(card),
-        )
+        yield f"{how}: epsilon {loss['epsilon']['value']}{delta}", lambda: arithmetic.conversion(card)
         yield "every exact number has the float nearest to it beside it", lambda: arithmetic.amounts(card)
         yield (
             "what was spent before and with this release adds up within the budget",
@@ -243,24 +214,21 @@ class _Check:
                 subject = f"the counts, by {how} the measurements that were kept"
                 yield subject, lambda: counting.estimated(self.release)
         yield "every table has the columns and rows of its kind, and says what other files say", self.tables
-        for kind, promise in _KINDS.items():
-            if kind in card["plan"]:
-                yield promise(card["plan"][kind])[0], partial(self.promised, promise, kind)
-
-    @property
-    def _table(self) -> str:
-        return "level and margin" if "margins" in self.card else "level"
+        kept = keeps_regions(card["plan"])
+        if (groups := card["plan"].get("groups")) is not None:
+            every = ", in every region and" if kept else ","
+            words = f"as many groups as there are publicly, {groups['number']:,}{every} at every level, of sizes 0 to "
+            yield f"{words}{groups['largest']:,}", lambda: _groups(card, self.release)
+        if (degrees := card["plan"].get("degrees")) is not None:
+            how = "as many as there are publicly in every region" if kept else "by region"
+            how = how if "mechanism" in degrees else "repaired from the measurements, where those were kept"
+            rule = "chosen by the public rule from what was measured of its candidates"
+            chosen = f", {rule}" if "choice" in degrees else ""
+            words = f"people of degrees 0 to {degrees['largest']:,}{chosen}, {how}"
+            yield words, lambda: _degrees(card, self.release)
 
     def _lists(self, name: str) -> bool:
         return any(file["path"] == name for file in self.card["files"])
-
-    def _conversion(self) -> str:
-        exact = "accounting" in self.card["loss"]
-        return "exact accounting of all levels together, by the law of their noise" if exact else "the conversion"
-
-    def _delta(self) -> str:
-        delta = self.card["loss"]["delta"]
-        return " (pure)" if delta is None else f" at delta {plain(Fraction(delta['exact']))}"
 
     @cached_property
     def spine(self) -> Spine:
@@ -275,14 +243,11 @@ class _Check:
         return files.read_contents(self.folder, Release)
 
     @cached_property
-    def _by_shards(self) -> ShardsCheck:
-        return ShardsCheck(self.release, self.card, self.folder)
-
-    def promised(self, promise: Callable[[Mapping[str, Any]], Promise], kind: str) -> Iterator[str]:
-        yield from promise(self.card["plan"][kind])[1](self.card, self.release)
+    def _by_shards(self) -> dict[str, list[str]]:
+        return ShardsCheck(self.release, self.card, self.folder).findings()
 
     def of_shards(self, about: str) -> Iterator[str]:
-        yield from self._by_shards(about)
+        yield from self._by_shards[about]
 
     def files(self) -> Iterator[str]:
         stated = [file["path"] for file in self.card["files"]]
@@ -366,17 +331,22 @@ def _page(folder: Path, card: dict[str, Any], fits: bool) -> tuple[str, Callable
         if digest.encode() not in page:
             wrong = "which is not the one that"
             yield f"{files.CARD} has SHA-256 {digest}, {wrong} {files.PAGE} names: one of them was changed"
-        elif fits and page != render(card, digest).encode():
-            at = _first_difference(page, render(card, digest).encode())
-            yield f"{files.PAGE} is not the page of {files.CARD}: they differ from byte {at} on"
+        elif fits and page != (expected := render(card, digest).encode()):
+            at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(page, expected, strict=False)))
+            yield f"{files.PAGE} is not the page of {files.CARD}: they differ from byte {at} on{_other_texts(card)}"
 
     how = "is the page of" if fits else "names the SHA-256 of"
     return f"{files.PAGE} {how} {files.CARD}", check
 
 
-def _first_difference(one: bytes, other: bytes) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+def _other_texts(card: dict[str, Any]) -> str:
+    """Say that a page may differ because another version wrote it; nothing if this version says that it did."""
+    if (made_by := card["software"][DISTRIBUTION]) == VERSION:
+        return ""
+    return (
+        f". Version {made_by} wrote it, and this is {VERSION}, whose sentences may read otherwise: compare it with "
+        f"that version; {files.CARD} itself is compared with the plan and the tables here"
+    )
 
 
 def _file(folder: Path, file: dict[str, Any]) -> Iterator[str]:

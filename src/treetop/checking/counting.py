@@ -91,8 +91,7 @@ def unneeded(card: dict[str, Any]) -> list[str]:
         files.PLAN,
         *(f"{kind}/{digest}.parquet" for kind in (files.NAMES, files.PLACES) for digest in trees),
     }
-    counted_otherwise = "degrees" in card["plan"] or "groups" in card["plan"]
-    if not counted_otherwise and files.EVIDENCE in listed and files.MEASUREMENTS in listed:
+    if not files.measures_cells(card) and files.EVIDENCE in listed and files.MEASUREMENTS in listed:
         known |= {files.EVIDENCE, files.MEASUREMENTS}  # a release may keep them without intervals
     if not files.in_parts(card):
         return [name for name in listed if name not in known | {files.NODES}]
@@ -151,21 +150,6 @@ def plan_file(folder: Path, plan: Plan, card: dict[str, Any]) -> Iterator[str]:
         yield f"{files.PLAN}: {where} is {one}, but the card's plan has {other}"
 
 
-def said(stated: dict[str, Any]) -> dict[str, Any]:
-    """Return what a plan.toml says about the data beside the plan, under the names of the card."""
-    data, attributes, groups = (stated.get(name, {}) for name in ("data", "attributes", "groups"))
-    columns = {name: about["column"] for name, about in attributes.items() if "column" in about}
-    columns |= {name: groups[name] for name in ("group", "size", "quantity") if name in groups}
-    return {
-        "description": stated.get("description", ""),
-        "period": data.get("period"),
-        "columns": columns,
-        "count_column": data.get("count"),
-        "keep": data.get("keep", {}),
-        "drop": data.get("drop", {}),
-    }
-
-
 def bond(folder: Path, card: dict[str, Any]) -> Iterator[str]:
     """Compare the hash of what the card states with the one at the end of plan.toml."""
     if bound(files.read_text(folder / files.PLAN)) != [statement_sha256(card)]:
@@ -173,20 +157,20 @@ def bond(folder: Path, card: dict[str, Any]) -> Iterator[str]:
 
 
 def _said(stated: dict[str, Any], card: dict[str, Any]) -> Iterator[str]:
-    told = card["data"]
-    expected = {
-        "description": card["description"],
-        "period": told["period"],
-        "columns": told["columns"] or {},
-        "count_column": told["count_column"],
-        "keep": told.get("keep", {}),
-        "drop": told.get("drop", {}),
-    }
-    prepared, coded = told.get("prepared", []), _coded(stated.get("attributes", {}))
+    """Compare what plan.toml says about the data beside the plan with the card."""
+    data, attributes, groups = (stated.get(name, {}) for name in ("data", "attributes", "groups"))
+    columns = {name: about["column"] for name, about in attributes.items() if "column" in about}
+    columns |= {name: groups[name] for name in ("group", "size", "quantity") if name in groups}
+    told, chosen = card["data"], ("keep", "drop")
+    own = {"description": stated.get("description", ""), "period": data.get("period"), "columns": columns}
+    own |= {"count_column": data.get("count")} | {name: data.get(name, {}) for name in chosen}
+    expected = {"description": card["description"], "period": told["period"], "columns": told["columns"] or {}}
+    expected |= {"count_column": told["count_column"]} | {name: told.get(name, {}) for name in chosen}
+    prepared, coded = told.get("prepared", []), _coded(attributes)
     if prepared[len(prepared) - len(coded) :] != coded:
         yield f"card.json: data.prepared is {prepared}, but {files.PLAN} says of the attributes {coded}"
-    yield from _prepared(stated.get("data", {}), prepared[: len(prepared) - len(coded)])
-    for where, one, other in differences(said(stated), expected):
+    yield from _prepared(data, prepared[: len(prepared) - len(coded)])
+    for where, one, other in differences(own, expected):
         yield f"{files.PLAN}: {where} is {one}, but the card says {other}"
 
 
@@ -311,8 +295,10 @@ def compared(folder: Path, name: str, expected: pa.Table, given: str) -> Iterato
 
 
 def told(name: str, stated: pa.Table, expected: pa.Table, given: str) -> Iterator[str]:
-    """Say where two tables differ: in their columns, or first in their rows."""
-    expected = _spelt_out(expected)
+    """Say where two tables differ, in their columns or first in their rows; Parquet files have no dictionaries."""
+    for at, field in enumerate(expected.schema):
+        if pa.types.is_dictionary(field.type):
+            expected = expected.set_column(at, field.name, expected.column(at).cast(field.type.value_type))
     if [(one.name, one.type) for one in stated.schema] != [(one.name, one.type) for one in expected.schema]:
         names = ", ".join(expected.column_names)
         yield f"{name} has the columns {', '.join(stated.column_names)}, not {names}, or of other types"
@@ -320,50 +306,30 @@ def told(name: str, stated: pa.Table, expected: pa.Table, given: str) -> Iterato
         yield differing(name, stated, expected, given)
 
 
-def _spelt_out(table: pa.Table) -> pa.Table:
-    """Return a table as Parquet files have it: with text in place of dictionaries."""
-    for at, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
-    return table
-
-
 def estimated(release: Release) -> Iterator[str]:
     """Make the counts again from all measurements, which gives the same ones."""
     if release.tables is not None:
         nodes, count = fitted_leaves(release.tables.evidence)
-        plain = replace(release, margins=(), all_measured=None)
-        expected, stated = replace(plain, nodes=nodes, count=count).table(), plain.table()
-        if not stated.equals(expected):
-            yield differing(files.COUNTS, stated, expected, "the measurements give")
-        return
-    if not release.measurements.complete:
+        again = replace(release, nodes=nodes, count=count)
+    elif release.measurements.complete:
+        again = with_lower_error(release)
+    else:
         yield f"{files.MEASUREMENTS} does not hold all that was measured, which counts of lower error are made from"
         return
-    tables = (with_lower_error(release), release)
-    expected, stated = (replace(one, evidence=None, all_measured=None).table() for one in tables)
-    if not stated.equals(expected):
-        yield differing(files.COUNTS, stated, expected, "the measurements give")
+    plain: dict[str, Any] = {"margins": (), "evidence": None, "all_measured": None}
+    stated, expected = (replace(one, **plain).table().arrow for one in (release, again))
+    yield from told(files.COUNTS, stated, expected, "the measurements give")
 
 
 def differing(name: str, stated: pa.Table, expected: pa.Table, given: str) -> str:
-    """Say where two tables differ first."""
-    row = _first_row(stated, expected)
-    return f"{name}, row {row + 1}: {_row(stated, row)} stands where {given} {_row(expected, row)}"
-
-
-def _first_row(found: pa.Table, expected: pa.Table) -> int:
-    """Return the first row in which two tables with the same columns differ."""
-    first, last = 0, min(found.num_rows, expected.num_rows)
+    """Say where two tables with the same columns differ first."""
+    first, last = 0, min(stated.num_rows, expected.num_rows)
     while first < last:  # by halves: a table may have millions of rows
         middle = (first + last) // 2
-        if found.slice(first, middle - first + 1).equals(expected.slice(first, middle - first + 1)):
+        if stated.slice(first, middle - first + 1).equals(expected.slice(first, middle - first + 1)):
             first = middle + 1
         else:
             last = middle
-    return first
-
-
-def _row(table: pa.Table, row: int) -> str:
-    """Return a row for a message."""
-    return str(table.slice(row, 1).to_pylist()[0]) if row < table.num_rows else "nothing"
+    rows = (table.slice(first, 1).to_pylist() for table in (stated, expected))
+    one, other = (row[0] if row else "nothing" for row in rows)
+    return f"{name}, row {first + 1}: {one} stands where {given} {other}"

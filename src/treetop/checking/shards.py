@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,11 @@ class _FactSums:
     """The counts of the cells that a fact names, and its impossible cells, in the shards so far."""
 
     fact: TableFact
-    counts: Ints
     counted: int = 0
     impossible: list[int] = field(default_factory=list)
 
-    @staticmethod
-    def of(fact: TableFact) -> _FactSums:
-        return _FactSums(fact, np.zeros(0 if fact.boxes is None else len(fact.boxes.cells), np.int64))
+    def __post_init__(self) -> None:
+        self.counts = np.zeros(0 if self.fact.boxes is None else len(self.fact.boxes.cells), np.int64)
 
     def add(self, tree: ReleasedTree) -> None:
         """Add the leaves of a shard, and its remainders as far as the fact's table is refined there."""
@@ -78,12 +75,8 @@ class ShardsCheck:
     card: Mapping[str, Any]
     folder: Path
 
-    def __call__(self, about: str) -> Iterator[str]:
-        """Yield the findings of one check."""
-        yield from self._found[about]
-
-    @cached_property
-    def _found(self) -> dict[str, list[str]]:
+    def findings(self) -> dict[str, list[str]]:
+        """Return the findings of each check."""
         release, shards, confidence = self.release, self.release.shards, self.release.confidence
         listed = {file["path"] for file in self.card["files"]}
         found: dict[str, list[str]] = {about: [] for about in (LEAVES, SUMS, MARGIN, FACT, INTERVALS, TABLES)}
@@ -91,7 +84,7 @@ class ShardsCheck:
         level_sizes = [shards.top.tree.size(level) for level in range(shards.top.level + 1)] + [0] * len(shards.below)
         leaves, total, last = 0, 0, None
         sums = [np.zeros(len(table.count), np.int64) for table in release.margins]
-        facts = [_FactSums.of(fact) for fact in release.facts or ()]
+        facts = [_FactSums(fact) for fact in release.facts or ()]
         index = []
         if shards.evidence is not None:
             found[TABLES] += evidence_findings(shards.top.tree, shards.evidence, range(1, shards.top.level + 1))

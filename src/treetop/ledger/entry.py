@@ -146,20 +146,10 @@ def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:
 
 
 def _entry(number: int, reserved: Content, completion: Content) -> Entry:
-    return Entry(
-        number=number,
-        time=reserved["time"],
-        dataset=reserved["dataset"],
-        title=reserved["title"],
-        definition=reserved["definition"],
-        cost=Fraction(reserved["cost"]),
-        charged=Fraction(reserved["charged"]),
-        unit=reserved["unit"],
-        plan_sha256=reserved["plan_sha256"],
-        completed=completion.get("time"),
-        card_sha256=completion.get("card_sha256"),
-        cells=spending.read(reserved),
-    )
+    stated = {name: reserved[name] for name in ("time", "dataset", "title", "definition", "unit", "plan_sha256")}
+    stated |= {name: Fraction(reserved[name]) for name in ("cost", "charged")}
+    completed, card = completion.get("time"), completion.get("card_sha256")
+    return Entry(number, completed=completed, card_sha256=card, cells=spending.read(reserved), **stated)
 
 
 # The protected unit in a ledger: losses add up for one unit only, under the same conditions.

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -69,57 +70,37 @@ def fit_boxes(measured: Floats, variance: Floats, pieces: Sequence[int]) -> Ints
     weight = 1 / np.maximum(variance, 1e-12)
     weight /= weight.max()
     number = np.zeros(len(inside))
-    fitted = _fit(measured, weight, start, boxes, number)
-    whole = np.rint(number)
-    counts: Ints = _settle(fitted, weight, start, boxes, whole).astype(np.int64)
+    fitted = _descend(measured, weight, start, boxes, number, False)
+    counts: Ints = _descend(fitted, weight, start, boxes, np.rint(number), True).astype(np.int64)
     return counts
 
 
 @kernel
-def _fit(measured: Floats, weight: Floats, start: Ints, boxes: Ints, number: Floats) -> Floats:
-    """Move one piece at a time to its best fit, and return the counts of the boxes."""
-    counts = np.zeros(len(measured))
+def _descend(target: Floats, weight: Floats, start: Ints, boxes: Ints, number: Floats, whole: bool) -> Floats:
+    """Move one piece at a time to its best fit, or by one as long as that comes nearer; return the counts of boxes."""
+    counts = np.zeros(len(target))
+    for piece in range(len(number)):
+        for at in range(start[piece], start[piece + 1]):
+            counts[boxes[at]] += number[piece]
     for _ in range(_MOST_SWEEPS):
         moved = 0.0
         for piece in range(len(number)):
             slope, curve = 0.0, 0.0
             for at in range(start[piece], start[piece + 1]):
                 box = boxes[at]
-                slope += weight[box] * (measured[box] - counts[box])
+                slope += weight[box] * (target[box] - counts[box])
                 curve += weight[box]
             step = max(slope / curve, -number[piece])
+            if whole:
+                step = 1.0 if slope > 0 else -1.0
+                if 2 * step * slope <= curve * (1 + 1e-9) or number[piece] + step < 0:
+                    continue
             number[piece] += step
             for at in range(start[piece], start[piece + 1]):
                 counts[boxes[at]] += step
             moved = max(moved, abs(step))
         if moved < _NEAR:
             break
-    return counts
-
-
-@kernel
-def _settle(fitted: Floats, weight: Floats, start: Ints, boxes: Ints, whole: Floats) -> Floats:
-    """Move whole pieces by one as long as that brings the counts nearer to the best fit, and return the counts."""
-    counts = np.zeros(len(fitted))
-    for piece in range(len(whole)):
-        for at in range(start[piece], start[piece + 1]):
-            counts[boxes[at]] += whole[piece]
-    better = True
-    while better:
-        better = False
-        for piece in range(len(whole)):
-            slope, curve = 0.0, 0.0
-            for at in range(start[piece], start[piece + 1]):
-                box = boxes[at]
-                slope += weight[box] * (fitted[box] - counts[box])
-                curve += weight[box]
-            step = 1.0 if slope > 0 else -1.0
-            if 2 * step * slope <= curve * (1 + 1e-9) or whole[piece] + step < 0:
-                continue
-            whole[piece] += step
-            better = True
-            for at in range(start[piece], start[piece + 1]):
-                counts[boxes[at]] += step
     return counts
 
 
@@ -270,51 +251,30 @@ def ask(
         reading = reading_of(source, file.columns, file.count, file.plan.spine.attributes)
         account.check(batch, reading)  # before the table is read
         with report_spent_loss(account):
-            measured = measure(
-                batch,
-                file.plan,
-                source,
-                columns=file.columns,
-                count=file.count,
-                before_measuring=lambda: _reserve(account, batch, file, before_charging, reading),
-                progress=progress,
-                allow_dropped=allow_dropped,
-            )
-            answers = [
-                stored(name, scope, question, number, batch.law)
-                for (name, question), number in zip(new.items(), measured, strict=True)
-            ]
+            read: dict[str, Any] = {"columns": file.columns, "count": file.count, "allow_dropped": allow_dropped}
+            charge = partial(_reserve, account, batch, file, before_charging, reading)
+            measured = measure(batch, file.plan, source, before_measuring=charge, progress=progress, **read)
+            pairs = list(zip(new.items(), measured, strict=True))
+            answers = [stored(name, scope, question, number, batch.law) for (name, question), number in pairs]
             if before_recording is not None:
                 before_recording()
             # Recorded before it is told: an answer that was seen can always be had again.
             account.complete(sha256(json.dumps(answers).encode()).hexdigest(), answers)
-        for (name, question), number in zip(new.items(), measured, strict=True):
+        for (name, question), number in pairs:
             found[name] = answer(question, number, batch.law, confidence)
-    book = account.ledger
-    balance = book.balance(account.dataset)
-    kept = book.answers(account.dataset)
-    fitted = estimates(file.plan.spine, list(asked.values()), kept, scope, confidence)
-    return Answers(
-        tuple(found[name] for name in asked),
-        None if fitted is None else tuple(fitted),
-        account.reservation,
-        account.dataset,
-        balance.remaining,
-        book.budget,
-        book.head()[1],
-        book.budget.say_left(balance.spending),
-    )
+    book, dataset = account.ledger, account.dataset
+    balance = book.balance(dataset)
+    fitted = estimates(file.plan.spine, list(asked.values()), book.answers(dataset), scope, confidence)
+    both = tuple(found[name] for name in asked), None if fitted is None else tuple(fitted)
+    left = book.budget.say_left(balance.spending)
+    return Answers(*both, account.reservation, dataset, balance.remaining, book.budget, book.head()[1], left)
 
 
 def _reserve(
-    account: Account,
-    batch: Batch,
-    file: PlanFile,
-    before_charging: Callable[[], object] | None,
-    reading: Mapping[str, Any],
+    account: Account, batch: Batch, file: PlanFile, before: Callable[[], object] | None, reading: Mapping[str, Any]
 ) -> None:
-    if before_charging is not None:
-        before_charging()
+    if before is not None:
+        before()
     asked = len(batch.questions)
     many = "a question" if asked == 1 else f"{asked:,} questions"
     title = f"{many}: {file.plan.title}" if file.plan.title else many

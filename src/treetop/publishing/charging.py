@@ -6,9 +6,8 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from treetop._util.lazy import changed
 from treetop._util.system import held_signals
@@ -16,44 +15,22 @@ from treetop.card import RunInfo
 from treetop.card.meaning import composed, expected_composition, reserved_composition
 from treetop.counts.graph_reader import rules_of
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import PlanError, TreetopError, Unfinished
 from treetop.io.source import as_source
 from treetop.io.table import Table
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
 from treetop.ledger.entry import listed
+from treetop.measure.questions import Batch
 from treetop.plan.groups import inner
 from treetop.plan.plan import Plan
-from treetop.privacy import Loss
-from treetop.privacy.composition import Cells
 from treetop.publishing.releasing import Run, RunOptions, measure_release
 from treetop.release.release import Release
 
 _log = logging.getLogger("treetop")
 
 
-class Charge(Protocol):
-    """A plan or a batch of questions that is charged to a ledger."""
-
-    @property
-    def spent(self) -> Fraction:
-        """The cost: rho, or epsilon for a pure loss."""
-
-    @property
-    def loss(self) -> Loss:
-        """The stated loss."""
-
-    @property
-    def unit(self) -> Unit:
-        """The protected unit."""
-
-    @property
-    def conditions(self) -> tuple[GuaranteeCondition, ...]:
-        """The conditions of the guarantee."""
-
-    @property
-    def cells(self) -> Cells | None:
-        """Cells that one unit changes by at most 1; None if it can change a cell by more."""
+Charged: TypeAlias = Plan | Batch
+"""What is charged to a ledger: a plan, or a batch of questions."""
 
 
 def reading_of(
@@ -114,12 +91,12 @@ class Account:
             raise PlanError("a release with a testing key protects nobody and is not charged: leave the ledger out")
         return Account(options.ledger, options.dataset, options.expect_head)
 
-    def check(self, asked: Charge, reading: Mapping[str, Any] | None = None) -> None:
+    def check(self, asked: Charged, reading: Mapping[str, Any] | None = None) -> None:
         """Refuse a charge that exceeds the budget; charge nothing. `reading` comes from `reading_of`."""
         unit = unit_text(asked.unit, asked.conditions, reading)
         self.ledger.check(self.dataset, asked.spent, asked.loss.currency, unit, asked.cells)
 
-    def reserve(self, asked: Charge, title: str, digest: str, reading: Mapping[str, Any] | None = None) -> Reservation:
+    def reserve(self, asked: Charged, title: str, digest: str, reading: Mapping[str, Any] | None = None) -> Reservation:
         """Charge the loss. From here on it is spent, even if the run fails.
 
         Ctrl-C is deferred until the charge is recorded here, so that a charge in the ledger is always reported.

@@ -250,7 +250,10 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
     release, reservation = done.release, done.reservation
     card, out = in_words(release.card), done.folder
     outlook = None if file.plan.mechanism.name != "top-down" else known_outlook(file, release.total or None)
-    charged = None if reservation is None else {"entry": reservation.number, "sha256": reservation.sha256}
+    charged: dict[str, Any] | None = None
+    if reservation is not None:
+        charged = {"entry": reservation.number, "sha256": reservation.sha256, "dataset": reservation.dataset}
+        charged |= {"new": reservation.new, "head": done.head}
     left = None if release.left is None else {"total": release.unresolved_total, "nodes": len(release.left)}
     return {
         "out": str(out),
@@ -264,13 +267,7 @@ def release_summary(file: PlanFile, done: Published, tried: bool = False) -> dic
         "total": release.total,
         "unresolved": left,
         "outlook": None if outlook is None else outlook.to_dict(),
-        "ledger": charged
-        and {
-            **charged,
-            "dataset": reservation.dataset,  # type: ignore[union-attr]
-            "new": reservation.new,  # type: ignore[union-attr]
-            "head": done.head,
-        },
+        "ledger": charged,
         "next": f"treetop check {shlex.quote(str(out))}",
         "coverage": card["accuracy"]["coverage"] | {"notes": list(done.notes)} if tried else None,
         "graph": [] if file.graph is None else file.graph.sentences(),

@@ -18,7 +18,7 @@ from treetop.card import RunInfo, describe_release
 from treetop.counts.contribution_cap import ContributionCap
 from treetop.counts.counts import Counts
 from treetop.counts.encode import Encoder
-from treetop.counts.graph_reader import Edges, Graph, GraphTable, Nodes, Rules, rules_of
+from treetop.counts.graph_reader import Edges, GraphTable, Nodes, Rules, rules_of
 from treetop.counts.group_reader import GroupSizes
 from treetop.counts.reading import read_encoded
 from treetop.counts.spill import BYTES_A_WORD, Space, read_staged
@@ -228,23 +228,19 @@ def _group_sizes(plan: Plan, table: Any, run: Run, gate: Gate) -> tuple[GroupSiz
 
 def _degrees_by_region(plan: Plan, table: Table, run: Run, gate: Gate) -> tuple[GroupSizes, dict[str, Any], Gate]:
     """Read the degrees of everybody, as sizes of groups."""
-    graph = graph_of(plan, table)
-    card = run.card(plan, gate, rules_of(graph.edges))
-    nodes = graph.read_nodes([region_column(plan, run.facts.columns)])
-    sizes = regional_sizes(plan, nodes, _edges(plan, graph, nodes, run), run.facts.columns, gate.choice("order"))
-    return sizes, card, gate
+    columns = run.facts.columns
+    card, nodes, edges = _graph(plan, table, run, gate, [region_column(plan, columns)])
+    return regional_sizes(plan, nodes, edges, columns, gate.choice("order")), card, gate
 
 
 def _degree_histogram(plan: Plan, table: Table, run: Run) -> Release:
     run.options.refuse_engine("degrees")
     gate = Gate(run.options.testing_key)
-    graph = graph_of(plan, table)
-    card = run.card(plan, gate, rules_of(graph.edges))
-    nodes = graph.read_nodes([])
-    with measured_degrees(plan, nodes, _edges(plan, graph, nodes, run), gate, run.charge, tell_projected) as found:
+    card, nodes, edges = _graph(plan, table, run, gate, [])
+    with measured_degrees(plan, nodes, edges, gate, run.charge, tell_projected) as found:
         chosen, mechanism = found.plan, DegreeHistogram.of(found.plan)
         if mechanism.choice is not None:  # what was chosen, and by what, is on the card
-            card = run.card(chosen, gate, rules_of(graph.edges))
+            card = run.card(chosen, gate, rules_of(graph_of(plan, table).edges))
         (degree,) = np.nonzero(found.number)
         cells = {1: Cells(int(mechanism.rest(chosen)), found.measured[:, None])}
         measured = _cells(chosen, cells, run)
@@ -252,16 +248,18 @@ def _degree_histogram(plan: Plan, table: Table, run: Run) -> Release:
         return Release(chosen.spine, leaves, found.number[degree], card, all_measured=measured)
 
 
-def _edges(plan: Plan, graph: Graph, nodes: Nodes, run: Run) -> Edges:
-    """Read the edges, and report omitted edges to the steward."""
-    left = LeftOut()
+def _graph(plan: Plan, table: Table, run: Run, gate: Gate, columns: list[str]) -> tuple[dict[str, Any], Nodes, Edges]:
+    """Draft the card, read nodes and edges, and report omitted edges to the steward."""
+    graph, left = graph_of(plan, table), LeftOut()
+    card = run.card(plan, gate, rules_of(graph.edges))
+    nodes = graph.read_nodes(columns)
     edges = graph.read_edges(nodes, left)
     tally = Tally(left=left)
     if DegreeUnit.of(plan.unit).graph.cut:
         lists = edges.degrees(len(nodes), "out")
         tally.offered, tally.counted = len(edges), int(np.minimum(lists, plan.unit.contributions).sum())
     tally.settle(plan.unit, run.options.allow_dropped)
-    return edges
+    return card, nodes, edges
 
 
 def _cells(plan: Plan, cells: Mapping[int, Cells], run: Run) -> Measurements | None:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from treetop._util.arrays import writable
 from treetop._util.dtypes import Ints
 from treetop.domain.constraints import PublicFacts
-from treetop.domain.marginal import Margin, cells_of, exact_margins
+from treetop.domain.marginal import Margin, exact_margins
 from treetop.domain.spine import Spine
-from treetop.domain.table_cells import CellNumbering
+from treetop.domain.table_cells import CellNumbering, below
 from treetop.measure.level import runs
 from treetop.measure.margins import ConsistentMarginals, coarser
 from treetop.noise import Law
@@ -64,27 +63,23 @@ class MarginTable:
 
     def cells(self, boxes: Boxes) -> Ints:
         """Return which cell each box is."""
-        return _cells(boxes.spine, self.margin, boxes.leaf)
+        return CellNumbering(boxes.spine, self.margin.depths).numbers(boxes.leaf, boxes.spine.finest)
 
     def leaves(self, spine: Spine) -> Ints:
         """Return, for each attribute (row) and cell (column), the first leaf; 0 if it is summed over."""
-        leaf, cell = np.zeros((len(spine.trees), self.margin.nodes), np.int64), np.arange(self.margin.nodes)
-        for attribute in reversed(self.margin.attributes):
-            tree, depth = spine.trees[attribute], self.margin.depths[attribute]
-            cell, own = np.divmod(cell, tree.sizes[depth - 1])
-            leaf[attribute] = np.searchsorted(tree.ancestors(depth - 1), own)
+        table = CellNumbering(spine, self.margin.depths)
+        leaf = table.nodes(np.arange(self.margin.nodes))
+        for attribute in table.attributes:
+            tree, depth = spine.trees[attribute], table.depths[attribute]
+            leaf[attribute] = below(tree, depth, len(tree.levels), leaf[attribute])[0]
         return leaf
 
     def sums(self, tree: ReleasedTree) -> Ints:
         """Return the sums of the released leaves in every cell."""
-        sums = np.zeros(self.margin.nodes, np.int64)
+        sums, table = np.zeros(self.margin.nodes, np.int64), CellNumbering(tree.spine, self.margin.depths)
         for run in runs(len(tree.count)):
-            np.add.at(sums, _cells(tree.spine, self.margin, tree.nodes[:, run]), tree.count[run])
+            np.add.at(sums, table.numbers(tree.nodes[:, run], tree.spine.finest), tree.count[run])
         return sums
-
-
-def _cells(spine: Spine, margin: Margin, leaf: NDArray[np.integer]) -> Ints:
-    return cells_of(spine.trees, margin.depths, [len(tree.levels) for tree in spine.trees], leaf)
 
 
 def tables_of(
@@ -110,11 +105,9 @@ def jointly_measured(evidence: TableEvidence, tree: ReleasedTree) -> tuple[Margi
 
 def bounds_of(spine: Spine, margin: Margin, facts: PublicFacts | None) -> tuple[Ints, Ints] | None:
     """Return the bounds of a margin's cells by public facts; None if there are none."""
-    return (
-        None
-        if facts is None
-        else facts.around(margin.depths, CellNumbering(spine, margin.depths).nodes(np.arange(margin.nodes)))
-    )
+    if facts is None:
+        return None
+    return facts.around(margin.depths, CellNumbering(spine, margin.depths).nodes(np.arange(margin.nodes)))
 
 
 def agreed_margins(spine: Spine, margins: Sequence[Margin], facts: PublicFacts | None) -> tuple[bool, ...]:
@@ -145,9 +138,6 @@ def columns_of(tables: Sequence[MarginTable], spine: Spine, depths: Sequence[int
 
 def codes_of(spine: Spine, margin: Margin, cells: Ints) -> dict[str, pa.Array]:
     """Return one column for each attribute of a margin, the codes of some cells."""
-    columns: dict[str, pa.Array] = {}
-    for attribute in reversed(margin.attributes):
-        tree, depth = spine.trees[attribute], margin.depths[attribute]
-        cells, own = np.divmod(cells, tree.sizes[depth - 1])
-        columns[list(spine.attributes)[attribute]] = tree.codes[depth - 1].take(pa.array(own))
-    return columns
+    table, names = CellNumbering(spine, margin.depths), list(spine.attributes)
+    nodes = table.nodes(cells)
+    return {names[one]: table.codes(one).take(pa.array(nodes[one])) for one in table.attributes}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
 from treetop.noise import Law
 from treetop.plan.resolution import HighMeasurements, number_of_tests
-from treetop.release.intervals.nodes import LevelIntervals, named_risks, node_intervals, risk_of
+from treetop.release.intervals.nodes import LevelIntervals, named_risks, nearest_measured, node_intervals, risk_of
 from treetop.release.tree import ReleasedTree, ancestors, changes, nodes_at, spans_at, whole_numbers
 from treetop.repair.least_squares import LEAST_VARIANCE, MeasuredLevel
 
@@ -304,6 +305,54 @@ class KeptMeasurements:
         return self._intervals[confidence]
 
 
+# The intervals of remainders: the true count of a node's children that are not named. That is the node's own count less
+# those of its named children. Which children are named is decided by their own noise, so a margin that fits one of them
+# would be too narrow for those that were chosen. Instead the node and all of its b public children, named or not, are
+# taken at a risk of α/(b + 1) each: then all are within their margins at once with the stated confidence, whichever
+# were chosen. The count cannot exceed the node's own either, nor the upper bounds of its unnamed children, each at most
+# its margin above the highest measurement among them. An only child that is not named was not measured: there the
+# node's own count is all that is known.
+
+
+def remainder_intervals(seen: KeptMeasurements, confidence: float) -> tuple[Ints, Ints]:
+    """Return the lower and upper bounds of a release's remainders, in their order."""
+    evidence, tree, left = seen.evidence, seen.tree, seen.tree.left
+    if left is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    lower, upper = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
+    risk = risk_of(confidence)
+    every = zip(tree.spine.levels, evidence.levels, nearest_measured(tree, evidence), strict=False)
+    for refined, below, (value, level) in every:
+        index = refined.index - 1
+        there = np.flatnonzero(left.level == index)
+        row = tree.rows(index)
+        parent = tree.parents(index + 1)
+        named = np.bincount(parent, minlength=len(value))[row]
+        sums = np.zeros(len(value), np.int64)
+        np.add.at(sums, parent, below.measured)
+        children = refined.fanout(left.nodes[:, there])
+        for own in np.unique(level[row]).tolist():
+            chosen = level[row] == own
+            about = row[chosen]
+            margin = _margins(evidence.laws[own], children[chosen], risk)
+            each = _margins(evidence.laws[index + 1], children[chosen], risk)
+            middle, slack = value[about] - sums[about], margin + named[chosen] * each
+            most = np.minimum(middle + slack, value[about] + margin)
+            unnamed = (children - named)[chosen] * np.maximum(below.highest[about] + each, 0)
+            most = np.where(children[chosen] == 1, most, np.minimum(most, unnamed))
+            lower[there[chosen]] = np.maximum(middle - slack, 0)
+            upper[there[chosen]] = np.maximum(most, lower[there[chosen]])
+    return lower, upper
+
+
+def _margins(law: Law | None, children: Ints, risk: Fraction) -> Ints:
+    """Return how far a measurement may be off, by the number of the node's children."""
+    if law is None:
+        return np.zeros(len(children), np.int64)
+    distinct, which = np.unique(children, return_inverse=True)
+    return np.array([law.margin(risk / (number + 1)) for number in distinct.tolist()], np.int64)[which]
+
+
 # Which released nodes survive a test over all nodes that could have been released: they stand out from the noise. A
 # count that the noise invented is released like any other. If a plan does not leave such counts unresolved, a reader
 # can still learn which ones to believe: by the same test, with the same statistics (`treetop.plan.resolution`), over
@@ -328,11 +377,7 @@ def surviving(measured: KeptMeasurements, index: int, rate: Fraction = RATE) -> 
 
 def _surviving(descent: KeptMeasurements, index: int, rate: Fraction) -> Flags:
     tree, laws = descent.tree, descent.evidence.laws
-    # The measurement of each released node, or of its nearest ancestor with the same leaves, and its level.
-    seen, level = np.full(len(tree.at(0)), descent.root, np.int64), np.zeros(len(tree.at(0)), np.int64)
-    for at in range(1, index + 1):
-        parent, own = tree.parents(at), descent.evidence.levels[at - 1].measured
-        seen, level = np.where(own == NOTHING, seen[parent], own), np.where(own == NOTHING, level[parent], at)
+    seen, level = next(islice(nearest_measured(tree, descent.evidence), index, None))
     measured = [at for at in range(1, index + 1) if laws[at] is not None]
     survives = np.asarray([laws[at] is None for at in range(index + 1)], np.bool_)[level]  # public counts have no noise
     if not measured:

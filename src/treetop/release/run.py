@@ -67,15 +67,9 @@ def run_plan(
     found = run_descent(
         descent_of(plan), counts, key, executor or Threads(threads), progress, every=every, scratch=scratch
     )
-    release = Release(
-        plan.spine,
-        found.leaves.nodes,
-        found.leaves.count,
-        card,
-        left=found.left if plan.resolve != "full" else None,
-        evidence=found.evidence if evidence or again else None,
-        facts=found.facts,
-    )
+    left, seen = found.left if plan.resolve != "full" else None, found.evidence if evidence or again else None
+    leaves = found.leaves
+    release = Release(plan.spine, leaves.nodes, leaves.count, card, left=left, evidence=seen, facts=found.facts)
     if plan.margin_tables:
         laws = [part.law for part in plan.margin_parts]
         tables = tables_of(plan.margin_tables, laws, found.margins, release.tree, found.facts)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from treetop._util.dtypes import Ints
 from treetop.card import render
+from treetop.card.rebuild import OF_CELLS
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import TIMES, Spine, apart
 from treetop.domain.spine_level import AttributeStep
@@ -108,7 +109,7 @@ class Queries:
     def _padded(self, name: str, code: str) -> str:
         """Return a size or a degree with the zeros in front that its codes have, as 03 for 3; other codes unchanged."""
         attribute = apart(name, self.whole.spine.attributes)[0]
-        if attribute not in (SIZE, DEGREE) or not {"groups", "degrees"} & self.whole.card["plan"].keys():
+        if attribute not in (SIZE, DEGREE) or OF_CELLS.keys().isdisjoint(self.whole.card["plan"]):
             return code
         return str(code).zfill(len(self.whole.spine.attributes[attribute].codes[-1][0].as_py()))
 
@@ -172,8 +173,8 @@ class Queries:
         part = self.where(**where) if where else self
         if by is None:
             if not part.conditions and confidence is None and not names:
-                found = part.level()
-                return CountTable(found if intervals else found.drop_columns(_bounds_of(found)))
+                found, spine = part.level(), part.whole.spine
+                return CountTable(found if intervals else found.select([*spine.attributes, "count"]))
             spine = part.whole.spine
             by = [f"{name}.{tree.levels[-1]}" for name, tree in zip(spine.attributes, spine.trees, strict=True)]
             found = part._by(by, intervals, confidence, names)
@@ -373,10 +374,6 @@ class Selection(Queries):
     reestimated = estimates
 
 
-def _bounds_of(table: pa.Table) -> list[str]:
-    return [name for name in ("lower", "upper") if name in table.column_names]
-
-
 def with_names(
     table: pa.Table, column: str, tree: Hierarchy, depth: int, nodes: Ints | pa.Array, *, last: bool = False
 ) -> pa.Table:
@@ -389,7 +386,7 @@ def with_names(
 
 
 def name_column(column: str, others: Sequence[str]) -> str:
-    """Return
+    """Return the name of the column with the names of codes, which no other column has.
 
     >>> name_column("origin", ["origin", "count"]), name_column("a", ["a", "a_name"])
     ('origin_name', 'a_name_')

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from treetop._util.dtypes import Flags, Ints
 from treetop._util.system import refuse_beyond_memory
+from treetop.card.rebuild import OF_CELLS
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
@@ -71,10 +72,6 @@ class Top:
         """Make it of the nodes of its last level, in spine order."""
         return Top(spine, level, ReleasedTree(spine, spans_at(spine, level, nodes)[0].astype(np.int32), count))
 
-    def at(self, index: int) -> LevelNodes:
-        """Return the nodes of one of its levels."""
-        return self.tree.at(index)
-
     def rows(self, begin: int, end: int) -> list[slice]:
         """Return, for each of its levels, the ancestors of consecutive nodes of the last."""
         found = [slice(begin, end)]
@@ -82,29 +79,6 @@ class Top:
             parents = self.tree.parents(index)
             found.append(slice(int(parents[found[-1].start]), int(parents[found[-1].stop - 1]) + 1))
         return found[::-1]
-
-
-@dataclass(frozen=True, eq=False)
-class ShardTree(ReleasedTree):
-    """The released nodes of a shard, and their ancestors in the top."""
-
-    above: tuple[LevelNodes, ...] = field(kw_only=True, repr=False)
-    """The nodes of the top by level; their counts are those of the whole release."""
-    above_parents: tuple[Ints, ...] = field(kw_only=True, repr=False)
-    """The row of each one's parent in the level above."""
-
-    @property
-    def total(self) -> int:
-        """The sum of all counts of the whole release."""
-        return int(self.above[0].count.sum())
-
-    def at(self, index: int) -> LevelNodes:
-        """Return the nodes above zero at a level of the spine, by its position; the total is 0."""
-        return self.above[index] if index < len(self.above) else super().at(index)
-
-    def parents(self, index: int) -> Ints:
-        """Return, for every released node of a level below the root, its parent's row."""
-        return self.above_parents[index] if index < len(self.above) else super().parents(index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +154,7 @@ class Shards:
         """Return the leaves of a shard."""
         return self.top.tree.nodes, self.top.tree.count
 
-    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+    def evidence_of(self, number: int, tree: ReleasedTree) -> Sequence[tuple[Ints, Ints]]:
         """Return the measurements of a shard's nodes below the top, by level, and their highest dropped children."""
         raise NotImplementedError
 
@@ -205,12 +179,12 @@ class Shards:
             return Shard(self.top.tree, slice(0, self.leaves), self.known)
         top, rows = self.top, slice(int(self.starts[number]), int(self.starts[number + 1]))
         there = top.rows(rows.start, rows.stop)
-        above = [top.at(index) for index in range(top.level + 1)]
+        above = [top.tree.at(index) for index in range(top.level + 1)]
         parents = [np.empty(0, np.int64)]
         for index in range(1, top.level + 1):
             parents.append(top.tree.parents(index)[there[index]] - there[index - 1].start)
         nodes = [LevelNodes(one.nodes[:, own], one.count[own]) for one, own in zip(above, there, strict=True)]
-        tree = ShardTree(self.spine, *leaves, above=tuple(nodes), above_parents=tuple(parents))
+        tree = ReleasedTree(self.spine, *leaves).under(nodes, parents)
         if not isinstance(self.known, KeptMeasurements):
             return Shard(tree, rows, None)
         known = self.known.evidence
@@ -238,7 +212,7 @@ class Shards:
         assert self.evidence is not None
         found = []
         for level, seen in zip(self.spine.levels, self.evidence.levels, strict=False):
-            fanout = level.fanout(self.top.at(level.index - 1).nodes)
+            fanout = level.fanout(self.top.tree.at(level.index - 1).nodes)
             ends = np.concatenate([[0], np.cumsum(np.where(fanout == 1, 0, fanout))])
             found.append(ends if len(seen.slots) == ends[-1] else np.zeros_like(ends))
         return found
@@ -328,7 +302,7 @@ class Shards:
         index = next((at for at in levels if all(map(int.__ge__, self.spine.depths(at), depths))), None)
         if index is None:
             return None
-        found = self.top.at(index)
+        found = self.top.tree.at(index)
         leaf = spans_at(self.spine, index, found.nodes)[0]
         there = inside(leaf, ranges)
         return leaf[:, there], found.count[there]
@@ -343,7 +317,7 @@ class Shards:
         if index in self.below:
             yield from ((shard.tree.at(index), shard.intervals(index, confidence)) for shard in self)
         else:
-            yield self.top.at(index), None if confidence is None else self.measured.intervals(confidence)[index]
+            yield self.top.tree.at(index), None if confidence is None else self.measured.intervals(confidence)[index]
 
     def tables(self, index: int, confidence: float | None, *, numbered: bool = False) -> Iterator[pa.Table]:
         """Yield the nodes of a level as tables: one for a level of the top, else one for each shard."""
@@ -436,7 +410,7 @@ class CutShards(Shards):
         own = slice(int(self.cuts[number]), int(self.cuts[number + 1]))
         return np.ascontiguousarray(self.nodes[:, own]), np.asarray(self.count[own])
 
-    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+    def evidence_of(self, number: int, tree: ReleasedTree) -> Sequence[tuple[Ints, Ints]]:
         """Return the measurements of a shard's nodes below the top, by level, and their highest dropped children."""
         found = []
         for at, (first, last) in enumerate(zip(self._before[number], self._before[number + 1], strict=True)):
@@ -458,8 +432,8 @@ def _has_one_shard(release: Release) -> bool:
 
     The intervals of remainders depend on all nodes that were named.
     """
-    plan = release.card["plan"]
-    return release.left is not None or release.all_measured is not None or "groups" in plan or "degrees" in plan
+    of_cells = not OF_CELLS.keys().isdisjoint(release.card["plan"])
+    return release.left is not None or release.all_measured is not None or of_cells
 
 
 def cut(release: Release, part: int | None) -> Shards:

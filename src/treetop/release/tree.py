@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from treetop._util.dtypes import Flags, Ints
 from treetop.counts.counts import pack
 from treetop.domain.spine import Spine
+from treetop.domain.table_cells import below
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Remainders
 
@@ -74,7 +75,9 @@ class ReleasedTree:
 
     @property
     def total(self) -> int:
-        """The sum of all counts, unresolved ones included."""
+        """The sum of all counts, unresolved ones included; of a shard, that of the whole release."""
+        if (root := self._levels.get(0)) is not None:
+            return int(root.count.sum())
         return int(self.count.sum()) + (0 if self.left is None else int(self.left.count.sum()))
 
     def at(self, index: int) -> LevelNodes:
@@ -89,6 +92,12 @@ class ReleasedTree:
             made.nodes.flags.writeable = made.count.flags.writeable = False  # they are shared
             self._levels[index] = made
         return made
+
+    def under(self, levels: Sequence[LevelNodes], parents: Sequence[Ints]) -> ReleasedTree:
+        """Take the coarsest levels, and the rows of their parents, from a whole release of which this is a shard."""
+        self._levels.update(enumerate(levels))
+        self._parents.update(enumerate(parents))
+        return self
 
     def size(self, index: int) -> int:
         """Return how many nodes above zero a level has."""
@@ -178,8 +187,11 @@ class ReleasedTree:
 def ancestors(spine: Spine, coarse: int, fine: int, nodes: NDArray[Node]) -> NDArray[Node]:
     """Return nodes of one level as they are at a coarser one."""
     above = np.zeros_like(nodes)
-    for attribute, column in coarser(spine, coarse, fine, nodes).items():
-        above[attribute] = column
+    about = enumerate(zip(spine.trees, spine.depths(coarse), spine.depths(fine), strict=True))
+    for attribute, (tree, depth, finer) in about:
+        if depth > 0:
+            own = nodes[attribute]
+            above[attribute] = own if depth == finer else tree.ancestors(depth - 1, finer - 1)[own]
     return above
 
 
@@ -188,18 +200,6 @@ def changes(nodes: NDArray[np.integer]) -> Flags:
     starts = np.ones(nodes.shape[1], dtype=bool)
     starts[1:] = (nodes[:, 1:] != nodes[:, :-1]).any(axis=0)
     return starts
-
-
-def coarser(
-    spine: Spine, coarse: int, fine: int, nodes: Sequence[NDArray[np.integer]] | NDArray[np.integer]
-) -> dict[int, NDArray[np.integer]]:
-    """Return, for every attribute that is refined at the coarser of two levels, its nodes there."""
-    about = enumerate(zip(spine.trees, spine.depths(coarse), spine.depths(fine), strict=True))
-    return {
-        attribute: nodes[attribute] if depth == finer else tree.ancestors(depth - 1, finer - 1)[nodes[attribute]]
-        for attribute, (tree, depth, finer) in about
-        if depth > 0
-    }
 
 
 _CHUNK = 1 << 20
@@ -245,9 +245,7 @@ def spans_at(spine: Spine, index: int, nodes: NDArray[np.integer]) -> tuple[Ints
         if depth == 0:
             stop[attribute] = tree.sizes[-1]
         else:
-            above = tree.ancestors(depth - 1)
-            start[attribute] = np.searchsorted(above, nodes[attribute])
-            stop[attribute] = np.searchsorted(above, nodes[attribute], side="right")
+            start[attribute], stop[attribute] = below(tree, depth, len(tree.levels), nodes[attribute])
     return start, stop
 
 

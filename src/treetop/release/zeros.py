@@ -102,14 +102,8 @@ def level_sums(release: Release, intervals: Sequence[LevelIntervals]) -> list[Le
             float(_descendants(spine, facts, at, level.index, one) @ gain) for at, (one, gain) in enumerate(gains)
         )
         shared = float(fanouts[several].astype(np.float64) @ above.absent[several].astype(np.float64))
-        found.append(
-            LevelSums(
-                fanouts=fanouts,
-                measured=int(fanouts[several].sum()),
-                measured_bounds=shared - float(inherited[several[parent]].sum()),
-                bounds=bounds - float(inherited.sum()),
-            )
-        )
+        measured, of_measured = int(fanouts[several].sum()), shared - float(inherited[several[parent]].sum())
+        found.append(LevelSums(fanouts, measured, of_measured, bounds - float(inherited.sum())))
         gains.append((nodes, own.absent - inherited))
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +75,8 @@ class _Tree:
                 given[at] += np.bincount(node, sign * weights[equation], minlength=len(given[at]))
         for at in range(len(self.levels) - 1, 0, -1):  # an only child that was not measured is its parent
             level = self.levels[at]
-            blind = ~np.isfinite(level.variance) & _only(level, len(given[at - 1]))
+            only = np.bincount(level.parent, minlength=len(given[at - 1])) == 1
+            blind = ~np.isfinite(level.variance) & only[level.parent]
             given[at - 1] += np.bincount(level.parent[blind], given[at][blind], minlength=len(given[at - 1]))
             given[at][blind] = 0.0
         for at, (above, below) in enumerate(pairwise(self.levels)):  # what was not measured is its children
@@ -88,11 +89,6 @@ class _Tree:
             for level, own in zip(self.levels, given, strict=True)
         ]
         return [level.value for level in least_squares(made)]
-
-
-def _only(level: MeasuredLevel, above: int) -> Flags:
-    only: Flags = (np.bincount(level.parent, minlength=above) == 1)[level.parent]
-    return only
 
 
 def joined_estimates(
@@ -135,14 +131,12 @@ def _measured(parent: Ints, table: MarginTable | None) -> MeasuredLevel:
     return MeasuredLevel(parent, table.measured, np.full(len(parent), table.law.standard_deviation**2))
 
 
-def _depths_of(one: _Tree) -> Iterator[Depths]:
-    """Yield the levels of every attribute in the nodes of each level below the root of a margin's tree."""
-    if np.count_nonzero(one.depths) > 1:
-        yield one.depths
-        return
-    (attribute,) = np.flatnonzero(one.depths).tolist()
-    for depth in range(1, one.depths[attribute] + 1):
-        yield depths_alone(len(one.depths), attribute, depth)
+def _depths_of(one: _Tree) -> list[Depths]:
+    """Return the levels of every attribute in the nodes of each level below the root of a margin's tree."""
+    attributes = np.flatnonzero(one.depths).tolist()
+    if len(attributes) > 1:
+        return [one.depths]
+    return [depths_alone(len(one.depths), own, depth) for own in attributes for depth in range(1, one.depths[own] + 1)]
 
 
 _Side = tuple[_Tree, list[tuple[int, Ints]]]
@@ -217,18 +211,15 @@ def _coarser_depths(depths: Depths) -> Iterator[Depths]:
     yield from product(*(range(depth + 1) for depth in depths))
 
 
-def _steps(depths: Depths, most: Depths) -> Iterator[Depths]:
-    for attribute, depth in enumerate(depths):
-        if depth < most[attribute]:
-            yield (*depths[:attribute], depth + 1, *depths[attribute + 1 :])
-
-
 def _closed_ties(spine: Spine, own: _Tree, one: _Tree, cells: Mapping[Depths, _Cells], largest: int) -> Iterator[_Tie]:
     """Yield the ties of a margin to the measured tree: its closed cells, except those of closed parts."""
     for depths in _coarser_depths(one.depths):
         found = cells[depths]
         wanted = found.closed.copy()
-        for finer in _steps(depths, one.depths):
+        for attribute, depth in enumerate(depths):
+            if depth == one.depths[attribute]:
+                continue
+            finer = (*depths[:attribute], depth + 1, *depths[attribute + 1 :])
             below = cells[finer].closed
             if len(below) <= largest:
                 wanted &= np.bincount(groups_of(spine.trees, finer, depths), ~below, minlength=len(wanted)) > 0
@@ -310,7 +301,7 @@ class LevelDifference:
 
 def estimates_table(release: Release, index: int) -> pa.Table:
     """Return the estimates of a level by its position, with standard deviations and released counts."""
-    level = next(level for at, level in enumerate(estimated_levels(release)) if at == index)
+    level = next(islice(_estimated_levels(release, _joined(release)), index, None))
     numbers = {"estimate": level.value, "sd": np.sqrt(level.variance), "count": level.released}
     return pa.table(codes_at(release.spine, index, level.nodes) | numbers)
 
@@ -326,7 +317,7 @@ def margin_estimates_table(release: Release, name: str) -> pa.Table:
         )
     table, own = release.margins[names.index(name)], _joined(release)[2][names.index(name)]
     numbers = {"estimate": own.value, "sd": np.sqrt(own.variance), "count": table.count}
-    return pa.table(dict(reversed(codes_of(release.spine, table.margin, np.arange(len(own.value))).items())) | numbers)
+    return pa.table(codes_of(release.spine, table.margin, np.arange(len(own.value))) | numbers)
 
 
 def level_differences(release: Release) -> list[LevelDifference]:
@@ -359,12 +350,8 @@ def _joined(release: Release) -> _Joined:
     return tree, levels, [_clipped(own, table.known) for own, table in zip(margins, release.margins, strict=True)]
 
 
-def estimated_levels(release: Release) -> Iterator[EstimatedNodes]:
-    """Yield the estimates of the total and of every level below it."""
-    yield from _estimated_levels(release, _joined(release))
-
-
 def _estimated_levels(release: Release, joined: _Joined) -> Iterator[EstimatedNodes]:
+    """Yield the estimates of the total and of every level below it."""
     released = release.tree
     tree, found, _ = joined
     root = np.zeros(1, np.int64) if len(released.at(0)) else np.full(1, -1)
@@ -380,8 +367,7 @@ def _within_facts(release: Release, index: int, level: EstimatedNodes) -> Estima
     """Return estimates within public facts. Each comes nearer to a truth that keeps them, or stays."""
     if release.facts is None:
         return level
-    known = release.facts.around(release.spine.depths(index), level.nodes)
-    own = _clipped(level, known)
+    own = _clipped(level, release.facts.around(release.spine.depths(index), level.nodes))
     return replace(level, value=own.value, variance=own.variance)
 
 
@@ -413,5 +399,4 @@ def _below(
 def _estimated(
     released: ReleasedTree, index: int, own: LevelEstimates, nodes: NDArray[np.int32], row: Ints
 ) -> EstimatedNodes:
-    count: Ints = np.append(released.at(index).count, 0)[row]
-    return EstimatedNodes(own.value, own.variance, nodes, row, count)
+    return EstimatedNodes(own.value, own.variance, nodes, row, np.append(released.at(index).count, 0)[row])

@@ -83,10 +83,16 @@ def learn(law: Law, measured: Ints, kind: Ints) -> Posterior:
     classes = int(kind.max(initial=-1)) + 1
     seen = np.bincount(kind * (cells + 1) + at, minlength=classes * (cells + 1)).reshape(classes, cells + 1)
     limits = thresholds()
-    units = np.stack([_prior_units(likelihood * _spread(row[:-1], likelihood), limits) * cell for row in seen])
+    units = []
+    for row in seen:  # by step and cell, how many true counts above zero are at least that probable to be reached
+        joint = likelihood * _spread(row[:-1], likelihood)
+        chance = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
+        reached = np.cumsum(chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        found = np.stack([np.searchsorted(-own, -limits) for own in reached], axis=1)
+        units.append(np.maximum.accumulate(found, axis=0).astype(np.int64) * cell)
     # Of a large count nothing is known but its measurement: P(count ≥ y) = P(N ≤ x − y).
     shift = np.array([-law.quantile(Fraction(limit)) for limit in limits.tolist()], np.int64)
-    return Posterior(cell, lowest, units, shift)
+    return Posterior(cell, lowest, np.stack(units), shift)
 
 
 def classes(average: Floats) -> Ints:
@@ -118,14 +124,6 @@ def _spread(seen: Ints, likelihood: Floats) -> Floats:
         weight *= bins.T @ (number / np.maximum(bins @ weight, 1e-300)) / number.sum()
     weight = (weight + 1e-7) / (weight + 1e-7).sum()
     return np.repeat(weight / width, width)
-
-
-def _prior_units(joint: Floats, limits: Floats) -> Ints:
-    """Return, by step and cell, how many true counts above zero are at least that probable to be reached."""
-    chance = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
-    reached = np.cumsum(chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    found = np.stack([np.searchsorted(-row, -limits) for row in reached], axis=1)
-    return np.maximum.accumulate(found, axis=0).astype(np.int64)
 
 
 # Sharing a node's count among its children, as whole numbers, by Bayes' rule.
@@ -507,7 +505,8 @@ def lower_error_under(
     seen, law = measurements.levels[last - 1], measurements.laws[last]
     level = spine.levels[last - 1]
     kept = [table for table in margins if table.exact]
-    if seen is None or law is None or len(seen) < FEWEST or (level.is_merged and any(map(_is_joint, kept))):
+    several = any(len(table.margin.attributes) > 1 for table in kept)
+    if seen is None or law is None or len(seen) < FEWEST or (level.is_merged and several):
         return released.nodes, released.count
     above, fanout = released.at(last - 1), released.fanout(last)
     every = rows_of_last(law, level, above, seen, [_alone(margins, spine, part) for part in level.parts])
@@ -536,10 +535,6 @@ def lower_error_under(
     nodes = np.concatenate([seen.nodes[:, there], alone], axis=1)
     leaves = spans_at(spine, last, nodes)[0]
     return _in_order(spine, [(leaves, np.concatenate([counts[there], above.count[only]]))])
-
-
-def _is_joint(table: MarginTable) -> bool:
-    return len(table.margin.attributes) > 1
 
 
 def _alone(margins: Sequence[MarginTable], spine: Spine, part: AttributeStep) -> Ints | None:

@@ -20,6 +20,7 @@ from treetop.release.folder.shards import (
 from treetop.release.folder.tables import (
     CARD,
     COUNTS,
+    DAMAGE,
     EVIDENCE,
     FACTS,
     HIERARCHIES,
@@ -45,7 +46,7 @@ from treetop.release.folder.tables import (
 from treetop.release.folder.write import Draft, drafted, save, sizes, stored_tables
 
 __all__ = [
-    "CARD", "COUNTS", "COUNT_PARTS", "EVIDENCE", "EVIDENCE_PARTS", "FACTS", "FOLDERS", "HIERARCHIES", "INDEX",
+    "CARD", "COUNTS", "COUNT_PARTS", "DAMAGE", "EVIDENCE", "EVIDENCE_PARTS", "FACTS", "FOLDERS", "HIERARCHIES", "INDEX",
     "MARGINS", "MEASUREMENTS", "NAMES", "NODES", "NODE_PARTS", "PAGE", "PLACES", "PLAN", "PUBLIC", "TOP", "UNRESOLVED",
     "Draft", "StoredShards", "check_place", "claimed", "drafted", "file_sha256", "in_parts", "index_rows",
     "leaves_file", "load", "made_from_all", "measures_cells", "names_table", "parquet_file", "part_name",

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from treetop._util.arrays import first_disorder
 from treetop._util.files import refuse_irregular
 from treetop._util.lazy import later
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from treetop.release.release import Release
 
 _Kinds = tuple[type[Exception], ...]
-_DAMAGE: _Kinds = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
 
 
 @contextmanager
@@ -68,7 +65,7 @@ def read_contents(folder: Path, kind: type[Release], *, verified: bool = False) 
     card = read_card(folder)
     for finding in findings(card):  # all that is read by a card that fits may trust its types
         raise ReleaseError(f"{folder}: {files.CARD} does not fit its schema: {finding}")
-    with _reading(folder, (KeyError, TypeError, AttributeError), _DAMAGE):
+    with _reading(folder, (KeyError, TypeError, AttributeError), files.DAMAGE):
         spine, facts = read_domain(folder, card)
         _refuse_other_levels(card, spine, facts, folder)
         plan_toml = files.read_text(folder / files.PLAN) if (folder / files.PLAN).exists() else None
@@ -83,10 +80,9 @@ def read_contents(folder: Path, kind: type[Release], *, verified: bool = False) 
         if (found := first_disorder(pack(spine, nodes))) is not None:  # sums over such leaves would be wrong
             row, wrong = found[0] + 2, "stands twice" if found[1] else "is out of order"
             raise ReleaseError(f"{folder}: {files.COUNTS}, row {row}: the leaf {wrong}")
-        left = (
-            files.read_unresolved(folder / files.UNRESOLVED, spine) if (folder / files.UNRESOLVED).is_file() else None
-        )
-        public = files.read_public(folder / files.PUBLIC, spine) if (folder / files.PUBLIC).is_file() else None
+        unresolved, numbers = folder / files.UNRESOLVED, folder / files.PUBLIC
+        left = files.read_unresolved(unresolved, spine) if unresolved.is_file() else None
+        public = files.read_public(numbers, spine) if numbers.is_file() else None
         release = kind(spine, nodes, count, card, plan_toml, left=left, margins=margins, facts=facts, public=public)
         return files.with_evidence(release, folder)
 
@@ -120,20 +116,10 @@ def _refuse_changes(card: dict[str, Any], folder: Path) -> None:
     ):
         raise ReleaseError(f"{folder}: {files.CARD} is not the one that {files.PAGE} names, so one was changed: {more}")
     # Of hierarchies the content has been compared; nodes are not read here.
-    called = [name for name in stated if name.startswith((f"{files.NAMES}/", f"{files.PLACES}/"))]
-    for name in (
-        files.COUNTS,
-        TOP,
-        INDEX,
-        files.PLAN,
-        files.EVIDENCE,
-        files.MEASUREMENTS,
-        files.UNRESOLVED,
-        files.MARGINS,
-        files.PUBLIC,
-        files.FACTS,
-        *called,
-    ):
+    read = [files.COUNTS, TOP, INDEX, files.PLAN, files.EVIDENCE, files.MEASUREMENTS]
+    read += [files.UNRESOLVED, files.MARGINS, files.PUBLIC, files.FACTS]
+    read += [name for name in stated if name.startswith((f"{files.NAMES}/", f"{files.PLACES}/"))]
+    for name in read:
         found = files.file_sha256(folder / name) if (folder / name).is_file() else None
         if found is None and name in stated:
             raise ReleaseError(f"{folder}: {name} is missing, which {files.CARD} names: {more}")
@@ -156,7 +142,7 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
             tree = Hierarchy.from_table(path, about["levels"])
             if tree.digest != about["sha256"]:
                 raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
-            with _reading(folder, damage=_DAMAGE):
+            with _reading(folder, damage=files.DAMAGE):
                 trees[name] = files.with_saved_names(tree, about["sha256"], folder, card)
         return WrittenSpine(card["plan"]["spine"], trees)
 
@@ -166,7 +152,7 @@ def read_domain(folder: Path, card: dict[str, Any]) -> tuple[Spine, PublicFacts 
     spine = read_spine(folder, card)
     if "facts" not in card["plan"]:
         return spine, None
-    with _reading(folder, damage=_DAMAGE):
+    with _reading(folder, damage=files.DAMAGE):
         facts = files.read_facts_table(folder / files.FACTS, spine, card["plan"]["facts"])
         return narrowed(spine, facts.possible), facts
 

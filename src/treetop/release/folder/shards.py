@@ -34,8 +34,8 @@ from treetop.measure.measure import Evidence, LevelEvidence
 from treetop.release.folder import tables as files
 from treetop.release.intervals.boxes import Range
 from treetop.release.measurements import KeptMeasurements
-from treetop.release.shards import Leaves, Shard, Shards, ShardTree, Top
-from treetop.release.tree import nodes_at, spans_at, whole_numbers
+from treetop.release.shards import Leaves, Shard, Shards, Top
+from treetop.release.tree import ReleasedTree, nodes_at, spans_at, whole_numbers
 
 TOP, INDEX = "top.parquet", "parts.parquet"
 COUNT_PARTS, EVIDENCE_PARTS, NODE_PARTS = "counts", "evidence", "nodes"
@@ -190,14 +190,14 @@ class StoredShards(Shards):
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
-        """Turn errors of a file into one message; a changed file with a matching hash may hold anything."""
+        """Turn errors of a file into one message."""
         try:
             self.verify(name)
             yield
-        except (OSError, LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException) as problem:
+        except files.DAMAGE as problem:
             raise ReleaseError(f"{self.folder}: {name} cannot be read: {problem}") from problem
 
-    def evidence_of(self, number: int, tree: ShardTree) -> Sequence[tuple[Ints, Ints]]:
+    def evidence_of(self, number: int, tree: ReleasedTree) -> Sequence[tuple[Ints, Ints]]:
         """Return the measurements of a part's nodes below the top, level by level, and of those beside them."""
         name = part_name(EVIDENCE_PARTS, number)
         with self._reading(name):
@@ -310,7 +310,7 @@ def read_shards(
     begin = np.searchsorted(index.part, np.arange(number))
     if (np.diff(index.part) < 0).any() or (index.group != np.arange(len(index.part)) - begin[index.part]).any():
         raise ReleaseError(f"{folder}: {INDEX} is out of order")
-    starts = np.append(index.node[begin], len(top.at(level)))
+    starts = np.append(index.node[begin], len(top.tree.at(level)))
     if starts[0] != 0 or (np.diff(starts) <= 0).any():
         raise ReleaseError(f"{folder}: {INDEX} and {TOP} are not of the same release")
     known = None

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from treetop._util.arrays import first_disorder
 from treetop._util.dtypes import Ints
 from treetop._util.files import open_regular, read_regular, refuse_irregular
+from treetop.card.rebuild import OF_CELLS
 from treetop.counts.constraint_reader import fact_of
 from treetop.counts.counts import pack
 from treetop.domain.constraints import COUNTED, INVARIANT, PublicFacts
@@ -28,10 +29,9 @@ from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders
 from treetop.noise import Law
 from treetop.noise.law import described_law
 from treetop.plan.mechanism import JointMechanism
-from treetop.release.intervals.remainders import remainder_intervals
 from treetop.release.intervals.tables import TableEvidence
 from treetop.release.margins import MarginTable, agreed_margins, bounds_of, codes_of
-from treetop.release.measurements import LevelMeasurements, Measurements, align
+from treetop.release.measurements import LevelMeasurements, Measurements, align, remainder_intervals
 from treetop.release.shards import Shards
 from treetop.release.tree import ReleasedTree, nodes_at, spans, whole_numbers
 from treetop.repair import REPAIRS
@@ -46,6 +46,11 @@ UNRESOLVED, MARGINS, PUBLIC, FACTS = "unresolved.parquet", "margins.parquet", "p
 EVIDENCE, MEASUREMENTS = "evidence.parquet", "measurements.parquet"
 NAMES, PLACES = "names", "places"
 """Folders with one Parquet file a hierarchy, named by its SHA-256: its names, and where its leaves are on a map."""
+
+DAMAGE: tuple[type[Exception], ...] = (
+    *(OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException),
+)
+"""What a file of a folder may raise when it is read: a changed one with a matching hash may hold anything."""
 
 # Only regular files are read, since a folder may come from anyone.
 
@@ -437,7 +442,7 @@ def made_from_all(card: dict[str, Any]) -> bool:
 
 def measures_cells(card: Mapping[str, Any]) -> bool:
     """Whether counts were measured cell by cell along an axis: group sizes, or degrees."""
-    return not card["plan"].keys().isdisjoint(("degrees", "groups"))
+    return not OF_CELLS.keys().isdisjoint(card["plan"])
 
 
 def laws_of(card: Mapping[str, Any]) -> tuple[Law | None, ...]:

@@ -150,14 +150,10 @@ def _write(
         rebuild_plan(release.card, release.spine, release.facts), RunInfo.of_card(release.card)
     )
     (folder / files.PLAN).write_text(bind(plan_toml, card), encoding="utf-8", newline="\n")
+    written = [(name, count, folder / name) for name, count in sorted(rows.items())]
     card["files"] = [
-        {
-            "path": name,
-            "rows": count,
-            "bytes": (folder / name).stat().st_size,
-            "sha256": files.file_sha256(folder / name),
-        }
-        for name, count in sorted(rows.items())
+        {"path": name, "rows": count, "bytes": path.stat().st_size, "sha256": files.file_sha256(path)}
+        for name, count, path in written
     ]
     validate(card)
     text = (json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()

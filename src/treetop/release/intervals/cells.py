@@ -114,11 +114,6 @@ class MeasuredCells:
         nodes = np.array([start, place][: len(self.tree.spine.attributes)])
         return self.bounds(own, start, stop, self._places(own, index, nodes), confidence)
 
-    def people_of(self, index: int, place: Ints, confidence: float) -> tuple[Ints, Ints]:
-        """Return the bounds of all people of places of a level: one number if it is public."""
-        none = np.zeros(len(place), np.int64)
-        return self.ranges(index, none, none + self.degrees, place, confidence)
-
     def means(self, index: int, place: Ints, confidence: float) -> tuple[Floats, Floats]:
         """Return the bounds of the mean degree of places of a level; degrees above the largest count as that.
 
@@ -127,12 +122,12 @@ class MeasuredCells:
         risk.
         """
         own = self._measured(index)
-        ends, last = self._ends(own), self.degrees - 1
-        fewest, most = self.people_of(index, place, confidence)
+        ends, last, every = self._ends(own), self.degrees - 1, self._range(place, refined=False)
+        fewest, most = self.ranges(index, *every, place, confidence)
         risk = risk_of(confidence)
         if (fewest < most).any():
             risk /= 2
-            fewest, most = self.people_of(index, place, 1 - float(risk))
+            fewest, most = self.ranges(index, *every, place, 1 - float(risk))
         at = self._places(own, index, np.array([place, place][: len(self.tree.spine.attributes)]))
         if self.cumulative:
             below = ends.below[1:-1, at].sum(axis=0)
@@ -178,11 +173,8 @@ class MeasuredCells:
             value = np.arange(self.degrees) @ np.diff(ends.below[:, at], axis=0)
             weights = list(range(1, largest + 1))
         margin = weighted_margin(ends.law, tuple(weights), risk_of(confidence) / 2)
-        most = (
-            None
-            if ends.people is None and self.people is None
-            else largest * (np.full(len(at), self.people) if ends.people is None else ends.people[at])
-        )
+        people = self.people if ends.people is None else ends.people[at]
+        most = None if people is None else largest * people
         return np.clip(value - margin, 0, most), np.clip(value + margin, 0, most)
 
     def _range(self, degree: Ints, refined: bool) -> tuple[Ints, Ints]:

@@ -165,18 +165,25 @@ def _absent(highest: Ints, margin: NoiseReach, ceiling: Ints, denied: NDArray[np
     return np.where(denied, ceiling, measured)
 
 
+def nearest_measured(tree: ReleasedTree, evidence: Evidence) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the measurement of each released node, and the level that it is of, from the total down.
+
+    An only child has that of the nearest ancestor with the same leaves.
+    """
+    value = np.full(len(tree.at(0)), tree.total if evidence.total is None else evidence.total, np.int64)
+    level = np.zeros(len(value), np.int64)
+    yield value, level
+    for index, seen in enumerate(evidence.levels, start=1):
+        parent, only = tree.parents(index), seen.measured == NOTHING
+        value, level = np.where(only, value[parent], seen.measured), np.where(only, level[parent], index)
+        yield value, level
+
+
 def _of_named(
     tree: ReleasedTree, evidence: Evidence, risk: Fraction, plain: Sequence[LevelIntervals]
 ) -> Iterator[LevelIntervals]:
     """Yield the intervals of named nodes; other nodes keep the bounds that they had."""
-    risks = named_risks(tree, risk)
-    value = np.full(len(plain[0]), tree.total if evidence.total is None else evidence.total, np.int64)
-    level = np.zeros(len(value), np.int64)
-    for index, (own, share) in enumerate(zip(plain, risks, strict=True)):
-        if index > 0:
-            parent, measured = tree.parents(index), evidence.levels[index - 1].measured
-            only = measured == NOTHING
-            value = np.where(only, value[parent], measured)
-            level = np.where(only, level[parent], index)
+    every = zip(plain, named_risks(tree, risk), nearest_measured(tree, evidence), strict=True)
+    for own, share, (value, level) in every:
         margin = named_margins(evidence.laws, level, share)
         yield LevelIntervals(np.maximum(value - margin, 0), np.maximum(value + margin, 0), own.absent)

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop.domain.constraints import PublicFacts
-from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
+from treetop.measure.measure import NOTHING, LevelEvidence
 from treetop.noise import Law
 from treetop.noise.sum_noise import selected_margins, sum_margin, sum_margins
 from treetop.release.intervals.boxes import Boxes
@@ -116,7 +116,9 @@ def box_intervals(
     if len(boxes) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if seen.tree.total == 0:  # nothing was measured below the total
-        return np.zeros(len(boxes), np.int64), np.full(len(boxes), _most_of_nothing(seen.evidence, risk))
+        law, root = seen.evidence.laws[0], seen.evidence.total
+        most = 0 if law is None or root is None else max(root + sum_margin(law, 1, risk), 0)
+        return np.zeros(len(boxes), np.int64), np.full(len(boxes), most)
     walk = _Walk(seen, boxes, seen.down_to)
     last = int(boxes.settled.max())
     single: list[tuple[Ints, Ints, Ints]] = []
@@ -147,11 +149,6 @@ def _within_facts(boxes: Boxes, facts: PublicFacts, lower: Ints, upper: Ints) ->
             nodes[attribute] = tree.ancestors(depth - 1)[boxes.leaf[attribute]]
     known = facts.around(boxes.depth, nodes)
     return np.clip(lower, *known), np.clip(upper, *known)
-
-
-def _most_of_nothing(evidence: Evidence, risk: Fraction) -> int:
-    law = evidence.laws[0]
-    return 0 if law is None or evidence.total is None else max(evidence.total + sum_margin(law, 1, risk), 0)
 
 
 class _Walk:

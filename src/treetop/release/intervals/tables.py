@@ -91,7 +91,7 @@ class TableEvidence:
             return self._by_one_table(depths, cells, risk)
         estimate = self.combined.value(depths).ravel()[cells]
         width = self._quantile(risk) * self.deviations(depths)[cells]
-        width = np.where(width > 0, width + self._slack, 0.0)
+        width = np.where(width > 0, width + (0.5 if self._normal else 0.0), 0.0)
         upper = np.maximum(np.floor(estimate + width), 0).astype(np.int64)
         return np.clip(np.ceil(estimate - width).astype(np.int64), 0, upper), upper
 
@@ -141,10 +141,6 @@ class TableEvidence:
     @cached_property
     def _normal(self) -> bool:
         return all(law.standard_deviation >= _NEARLY_NORMAL for _, law in self._noisy)
-
-    @property
-    def _slack(self) -> float:
-        return 0.5 if self._normal else 0.0
 
     def _quantile(self, risk: Fraction) -> float:
         if self._normal:

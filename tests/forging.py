@@ -1,0 +1,47 @@
+"""Release folders as a forger leaves them: something is changed, and every hash that follows from it is put right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from treetop.card.html import bind, render
+from treetop.checking.check import check_folder
+from treetop.release.folder import file_sha256
+
+
+def findings(folder: Path) -> list[str]:
+    return [finding for verdict in check_folder(folder) for finding in verdict.findings]
+
+
+def card_of(folder: Path) -> Any:
+    return json.loads((folder / "card.json").read_text(encoding="utf-8"))
+
+
+def restate(folder: Path, card: Any) -> Path:
+    """Write a card with its page, bind plan.toml to it, and put right the sizes and hashes of all files."""
+    plan = folder / "plan.toml"
+    if plan.exists():
+        plan.write_text(bind(plan.read_text(encoding="utf-8"), card), encoding="utf-8")
+    for file in card["files"]:
+        if (path := folder / file["path"]).exists():
+            file |= {"sha256": file_sha256(path), "bytes": path.stat().st_size}
+    (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    page = render(card, file_sha256(folder / "card.json"))
+    (folder / "card.html").write_text(page, encoding="utf-8", newline="\n")
+    return folder
+
+
+def edit_table(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) -> Path:
+    """Change a table of a folder."""
+    changed, card = change(pq.read_table(folder / name)), card_of(folder)
+    pq.write_table(changed, folder / name, compression="zstd", store_schema=False)
+    for file in card["files"]:
+        if file["path"] == name:
+            file["rows"] = changed.num_rows
+    return restate(folder, card)
