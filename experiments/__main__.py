@@ -13,7 +13,7 @@ from treetop._util.distribution import VERSION
 
 STUDIES = (
     *("false_discoveries", "inftda", "loss_split", "group_sizes", "graphs", "coverage", "resolution", "estimates"),
-    *("plan_design", "margins", "facts", "joint_fit"),
+    *("plan_design", "margins", "facts", "joint_fit", "large_counts"),
 )
 """In this order; each writes the page of its name."""
 _FOLDER = click.Path(path_type=Path)

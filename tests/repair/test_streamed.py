@@ -52,10 +52,10 @@ def test_counts_do_not_depend_on_how_much_is_seen_at_a_time(
     columns[seed % shape[1]] += spare
     likely = target > least  # few are, if what is above zero is not: then others have to be found
     parts = [Part(first, target[first : first + 4], likely[first : first + 4]) for first in range(0, shape[0], 4)]
-    cell, whole = repair_streamed(parts, rows, columns, spare, 12.0, map)
+    cell, whole = repair_streamed(parts, rows, columns, spare, 2.0, map)
     out = np.zeros(target.size, np.int64)
     repair_block(
-        target.ravel(), likely.ravel(), rows, columns, spare, 12.0, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, out
+        target.ravel(), likely.ravel(), rows, columns, spare, 2.0, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, out
     )  # fmt: skip
     streamed = np.zeros(target.size, np.int64)
     streamed[cell] = whole

@@ -26,7 +26,7 @@ from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.repair.state import EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 from treetop.repair.streamed import repair_streamed
-from treetop.repair.two_sided import MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
+from treetop.repair.two_sided import CLEAR, MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -175,12 +175,12 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     step, above = task.step, task.above
     slots = step.fanout(above)
     value, start, stop = measure_cells(task, slots)
-    wanted, ties, far = wanted_of(task, slots, value), ties_of(task), far_of(step)
+    wanted, ties, sigma = wanted_of(task, slots, value), ties_of(task), sigma_of(step)
     alone = value[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, above.count, ties)
     out, (refined,) = np.zeros(len(value), np.int64), step.level.parts
     node = np.ascontiguousarray(above.nodes[refined.attribute])  # for other strides it would be compiled again
     repair_blocks(
-        wanted, alone, slots, above.count, node, task.groups, refined.first, task.columns.kept, far,
+        wanted, alone, slots, above.count, node, task.groups, refined.first, task.columns.kept, sigma,
         step.repair.code or 0, step.order.code, ties, out,
     )  # fmt: skip
     return kept_cells(task, slots, value, out, start, stop, keep_all)
@@ -196,9 +196,9 @@ def ties_of(task: BlockTask) -> Ints:
     return seeds(task.key, task.step.places.first(task.above.nodes))
 
 
-def far_of(step: Step) -> float:
-    """Return the distance of targets below measurements, for cells that the row's own repair sets to zero."""
-    return FAR * step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
+def sigma_of(step: Step) -> float:
+    """Return the standard deviation of the noise of a cell."""
+    return step.how.law.standard_deviation if isinstance(step.how, Measured) else 0.0
 
 
 def _is_large(task: BlockTask) -> bool:
@@ -243,12 +243,12 @@ class _Piece:
         slots, wanted = self._wanted()
         alone = wanted[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, count, ties)
         target, likely = np.empty(len(wanted)), np.empty(len(wanted), np.bool_)
-        set_targets(wanted, alone, count, far_of(step), step.repair.code or 0, step.order.code, ties, target, likely)
+        set_targets(wanted, alone, count, sigma_of(step), step.repair.code or 0, step.order.code, ties, target, likely)
         return target, likely
 
     def targets(self) -> Reals:
         _, wanted = self._wanted()
-        far = 0.0 if self.task.step.repair.code == EUCLIDEAN else far_of(self.task.step)
+        far = 0.0 if self.task.step.repair.code == EUCLIDEAN else FAR * sigma_of(self.task.step)
         return wanted.astype(np.float64) - far
 
     def _wanted(self) -> tuple[Ints, Ints]:
@@ -268,7 +268,7 @@ def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
         cell, whole = np.arange(width), columns
     else:
         pieces = [_Piece(one, one.rows - task.rows) for one in tasks]
-        cell, whole = repair_streamed(pieces, count, columns, spare, scale_of(far_of(task.step)), executor.map)
+        cell, whole = repair_streamed(pieces, count, columns, spare, sigma_of(task.step), executor.map)
     begins = [(one.rows - task.rows) * width for one in tasks]
     bounds = np.searchsorted(cell, [*begins, width * len(count)])
     asked = [
@@ -359,7 +359,7 @@ def repaired_rows(step: Step, value: Ints, slots: Ints, count: Ints, ties: Ints)
 @kernel
 def repair_blocks(
     value: Ints, alone: Ints, slots: Ints, count: Ints, node: NDArray[np.int32], groups: Ints, first: Ints, kept: Ints,
-    far: float, kind: int, order: int, ties: Ints, out: Ints,
+    sigma: float, kind: int, order: int, ties: Ints, out: Ints,
 ) -> None:  # fmt: skip
     """Repair block after block; the rows of one block are adjacent."""
     i, at = 0, 0
@@ -375,9 +375,9 @@ def repair_blocks(
         elif width > 0:
             target, likely = np.empty(width * height), np.empty(width * height, np.bool_)
             own = slice(at, at + width * height)
-            set_targets(value[own], alone[own], count[i:end], far, kind, order, ties[i:end], target, likely)
+            set_targets(value[own], alone[own], count[i:end], sigma, kind, order, ties[i:end], target, likely)
             repair_block(
-                target, likely, count[i:end], columns, spare, scale_of(far), TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
+                target, likely, count[i:end], columns, spare, sigma, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS,
                 out[at : at + width * height],
             )  # fmt: skip
         at += width * height
@@ -386,13 +386,13 @@ def repair_blocks(
 
 @kernel
 def set_targets(
-    value: Ints, alone: Ints, count: Ints, far: float, kind: int, order: int, ties: Ints, target: Reals,
+    value: Ints, alone: Ints, count: Ints, sigma: float, kind: int, order: int, ties: Ints, target: Reals,
     likely: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Write the targets of some rows of one block, and which cells are likely to be above zero.
 
-    With least squares, a target is the measurement. Otherwise it is the value after the row's own repair, or far below
-    the measurement if that value is zero. Rows that are repaired already are given as `alone`.
+    With least squares, or if it is clear, a target is the measurement. Otherwise it is the value after the row's own
+    repair, or far below the measurement if that value is zero. Rows that are repaired already are given as `alone`.
     """
     state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
     width = len(value) // len(count)
@@ -405,13 +405,10 @@ def set_targets(
             k = i * width + j
             repaired = settled(state, x[j]) if len(alone) == 0 else alone[k]
             likely[k] = repaired > 0
-            target[k] = x[j] if kind == EUCLIDEAN else repaired if repaired > 0 else x[j] - far
-
-
-@kernel_in_place
-def scale_of(far: float) -> float:
-    """Return the largest step of a fit."""
-    return 0.5 * far + 1.0
+            if kind == EUCLIDEAN or x[j] > CLEAR * sigma:
+                target[k] = x[j]
+            else:
+                target[k] = repaired if repaired > 0 else x[j] - FAR * sigma
 
 
 def kept_cells(

@@ -24,16 +24,16 @@ from treetop.domain.table_cells import CellNumbering
 from treetop.engine.engine import Executor
 from treetop.errors import FactError
 from treetop.measure.blocks import (
+    FAR,
     LARGE,
     BlockTask,
     Columns,
     SoftMarginal,
     block_tasks,
-    far_of,
     kept_cells,
     measure_cells,
     moved_tasks,
-    scale_of,
+    sigma_of,
     ties_of,
     wanted_of,
 )
@@ -75,9 +75,11 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     child = step.children(above)[refined.attribute].astype(np.int64)
     target, alone = np.empty(len(value)), np.empty(len(value), np.int64)
     kind, order = step.repair.code or 0, step.order.code
-    repair_rows(wanted, lower, upper, slots, above.count, far_of(step), kind, order, ties_of(task), target, alone)
+    repair_rows(
+        wanted, lower, upper, slots, above.count, FAR * sigma_of(step), kind, order, ties_of(task), target, alone
+    )
     only = step.first_children(above)[refined.attribute].astype(np.int64)
-    out = _blocks(target, alone, lower, upper, slots, above.count, node, task, child, only, scale_of(far_of(step)))
+    out = _blocks(target, alone, lower, upper, slots, above.count, node, task, child, only, 3.0 * sigma_of(step) + 1.0)
     return kept_cells(task, slots, value, out, start, stop, keep_all)
 
 

@@ -258,8 +258,8 @@ def consistent(
     kept = ConsistentMarginals(tuple(trees), tuple(tables), measured, counts)
     for table in tables:
         if np.count_nonzero(table.depths) > 1:
-            far = 3.0 * table.how.law.standard_deviation + 1.0
-            counts[table.depths] = _fitted(kept, table.depths, measured[table.depths], far)
+            sigma = table.how.law.standard_deviation
+            counts[table.depths] = _fitted(kept, table.depths, measured[table.depths], sigma)
     return kept
 
 
@@ -304,7 +304,7 @@ def _whole_tree(
         above = out
 
 
-def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, far: float) -> Ints:
+def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, sigma: float) -> Ints:
     """Fit a table of several attributes to the kept tables; the cells of its last attribute are the columns."""
     tables = [own for own in kept.counts if kept.is_exact(own)]
     last = max(attribute for attribute, depth in enumerate(depths) if depth)
@@ -312,7 +312,7 @@ def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, far: floa
     if any(is_within(fit.rows, own) for own in tables):
         rows = kept.at(fit.rows)
     else:
-        rows = _fitted(kept, fit.rows, coarser(kept.trees, measured, depths, fit.rows), far)
+        rows = _fitted(kept, fit.rows, coarser(kept.trees, measured, depths, fit.rows), sigma)
     columns = kept.at(fit.columns)
     others, groups = ((*own[:last], 0, *own[last + 1 :]) for own in (depths, fit.columns))
     group = groups_of(kept.trees, others, groups)
@@ -326,7 +326,7 @@ def _fitted(kept: ConsistentMarginals, depths: Depths, measured: Ints, far: floa
                 block = np.zeros(len(there) * len(own), np.int64)
                 target = flat[there, start:stop].astype(np.float64).ravel()
                 repair_block(
-                    target, target > 0, wanted[there, parent], own, 0, far, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, block
+                    target, target > 0, wanted[there, parent], own, 0, sigma, TOLERANCE, MOST_SWEEPS, MOST_ROUNDS, block
                 )  # fmt: skip
                 out[there, start:stop] = block.reshape(len(there), -1)
     return out.reshape(measured.shape)

@@ -30,11 +30,11 @@ from treetop.measure.blocks import (
     Columns,
     block_tasks,
     cells_of_rows,
-    far_of,
     kept_cells,
     measure_cells,
     repair_blocks,
     repaired_rows,
+    sigma_of,
 )
 from treetop.measure.level import Frontier, SpillBuffer, Step
 from treetop.measure.margins import ConsistentMarginals, MarginalConstraint, by_group, groups_under
@@ -103,7 +103,7 @@ class _Stage:
 
 
 def fit_rows(
-    rows: Rows, refined: AttributeStep, groups: Ints, columns: Ints, value: Ints, alone: Ints | None, far: float,
+    rows: Rows, refined: AttributeStep, groups: Ints, columns: Ints, value: Ints, alone: Ints | None, sigma: float,
     order: int, kind: int = CHEBYSHEV, ties: int = 0,
 ) -> Ints:  # fmt: skip
     """Return the counts of rows' children by an attribute, with exact sums of rows and of columns by group.
@@ -117,7 +117,7 @@ def fit_rows(
     found, out = np.zeros(len(cells), np.int64), np.zeros(len(value), np.int64)
     repair_blocks(
         value[cells], value[:0] if alone is None else alone[cells], fanout[by_block], rows.count[by_block],
-        node[by_block], groups[by_block], refined.first, writable(columns), far, kind, order,
+        node[by_block], groups[by_block], refined.first, writable(columns), sigma, kind, order,
         rows.place[by_block] + ties, found,
     )  # fmt: skip
     out[cells] = found
@@ -225,8 +225,9 @@ def _after(step: Step, stage: _Stage, rows: Sequence[Rows], targets: Sequence[tu
             np.concatenate([own.cells for own in rows]),
             np.concatenate([own.place for own in rows]),
         )
-        far, groups, ties = far_of(step), stage.groups(every), stage.ties
-        sums = fit_rows(every, stage.refined, groups, stage.columns, highest, sums, far, step.order.code, ties=ties)
+        sigma, groups, ties = sigma_of(step), stage.groups(every), stage.ties
+        value = np.where(sums > 0, sums, highest)
+        sums = fit_rows(every, stage.refined, groups, stage.columns, value, sums, sigma, step.order.code, ties=ties)
     parts = np.split(sums, np.cumsum([len(own) for own, _ in targets])[:-1])
     return [own.refined(stage.refined, count) for own, count in zip(rows, parts, strict=True)]
 
@@ -241,7 +242,7 @@ def _last(job: _Job) -> Refined:
     else:
         alone = None if step.repair.code is not None else _alone(job, value)
         out = fit_rows(
-            rows, job.stage.refined, job.stage.groups(rows), job.stage.columns, value, alone, far_of(step),
+            rows, job.stage.refined, job.stage.groups(rows), job.stage.columns, value, alone, sigma_of(step),
             step.order.code, step.repair.code or CHEBYSHEV, job.stage.ties,
         )  # fmt: skip
     return kept_cells(task, slots, value, out, start, stop, job.keep_all)

@@ -91,15 +91,15 @@ class Candidates:
 
 
 def repair_streamed(
-    pieces: Sequence[RowSource], rows: Ints, columns: Ints, spare: int, scale: float, each: Each
+    pieces: Sequence[RowSource], rows: Ints, columns: Ints, spare: int, sigma: float, each: Each
 ) -> tuple[Ints, Ints]:
     """Return the cells that may be above zero, and their whole numbers: those that `repair_block` writes."""
-    found = _open(pieces, columns, each)
+    found = _open(pieces, columns, sigma, each)
     a, b = np.zeros(len(rows) + 1), np.zeros(len(columns))
     start, column, fitted = found.by_row(rows, columns, spare)
     for number in range(MOST_ROUNDS):
         worst = fit_round(
-            number, start, column, fitted, rows, columns, spare, scale, TOLERANCE, MOST_SWEEPS, a, b
+            number, start, column, fitted, rows, columns, spare, sigma, TOLERANCE, MOST_SWEEPS, a, b
         )  # fmt: skip
         cell, target = _lifted(pieces, found, columns, a, b, each)
         if len(cell):
@@ -107,7 +107,7 @@ def repair_streamed(
             start, column, fitted = found.by_row(rows, columns, spare)
         elif worst <= TOLERANCE:
             break
-    finish(start, column, fitted, rows, spare, a, b)
+    finish(start, column, fitted, rows, spare, sigma, a, b)
     return round_streamed(pieces, found, fitted, rows, columns, spare)
 
 
@@ -125,11 +125,11 @@ def round_streamed(
     return found.cell, whole[: len(found.cell)]
 
 
-def _open(pieces: Sequence[RowSource], columns: Ints, each: Each) -> Candidates:
+def _open(pieces: Sequence[RowSource], columns: Ints, sigma: float, each: Each) -> Candidates:
     """Return the first candidates: every row, and every column with a sum, has one."""
     best_row, best = np.full(len(columns), NOBODY, np.int64), np.full(len(columns), -np.inf)
     cells, targets = [], []
-    for cell, target, own_row, own in each(_open_piece, [(piece, columns) for piece in pieces]):
+    for cell, target, own_row, own in each(_open_piece, [(piece, columns, sigma) for piece in pieces]):
         cells.append(cell)
         targets.append(target)
         higher = (best_row != COVERED) & ((own > best) | (own_row == COVERED))
@@ -139,11 +139,11 @@ def _open(pieces: Sequence[RowSource], columns: Ints, each: Each) -> Candidates:
     return found.joined(best_row[lonely] * len(columns) + lonely, best[lonely])
 
 
-def _open_piece(asked: tuple[RowSource, Ints]) -> tuple[Ints, Reals, Ints, Reals]:
-    piece, columns = asked
+def _open_piece(asked: tuple[RowSource, Ints, float]) -> tuple[Ints, Reals, Ints, Reals]:
+    piece, columns, sigma = asked
     best_row, best = np.full(len(columns), NOBODY, np.int64), np.full(len(columns), -np.inf)
     target, likely = piece.opened()
-    open_rows(target, likely, columns, piece.first, best_row, best)
+    open_rows(target, likely, columns, sigma, piece.first, best_row, best)
     cell = np.flatnonzero(likely)
     return piece.first * len(columns) + cell, target[cell], best_row, best
 

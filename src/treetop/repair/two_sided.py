@@ -3,13 +3,17 @@
 The rows of a block are retained nodes, the columns the children that all of them can have, and both sums are known: P
 of the rows from the level above, M of the columns from a margin. Of targets t the nearest real block is
 
-    x_ij = max(0, t_ij + a_i + b_j),   Σ_j x_ij = P_i,   Σ_i x_ij = M_j,
+    x_ij = max(0, t_ij + g_ij (a_i + b_j)),   Σ_j x_ij = P_i,   Σ_i x_ij = M_j,
 
-and every row can have every column, so that there always is one. Offsets a are found exactly, row by row, offsets b by
-steps that all columns take together: with the rows solved, a column's residual M_j − Σ_i x_ij is the gradient of the
-dual, and Σ_i (1 − 1/n_i) over its cells above zero, n_i of them in a row, its curvature. The steps are halved, which
-makes them safe, and accelerated (Nesterov 1983, started again where they turn: O'Donoghue and Candès 2015). Where that
-takes long, rows and columns are solved in turns.
+and every row can have every column, so that there always is one. Distances are squared and weighted: a target clearly
+above the noise gives way only a little (g_ij = `GIVE`), all others fully (g_ij = 1). So a large count keeps its
+measurement as far as the sums allow, and the counts of small cells that were lost go to small cells.
+
+Offsets a are found exactly, row by row, offsets b by steps that all columns take together: with the rows solved, a
+column's residual M_j − Σ_i x_ij is the gradient of the dual, and Σ_i g_ij (1 − g_ij/G_i) over its cells above zero its
+curvature, with G_i the sum of g over the row's cells above zero. The steps are halved, which makes them safe, and
+accelerated (Nesterov 1983, started again where they turn: O'Donoghue and Candès 2015). Where that takes long, rows and
+columns are solved in turns.
 
 Nearly all cells are zero, so that only candidates are fitted; a sweep over all others looks for cells that the offsets
 lift above zero, which then become candidates too. Without any, the fit is that of the whole block.
@@ -40,6 +44,10 @@ MOST_ROUNDS = cast(int, np.int64(30))
 """Maximum number of rounds that add candidates; after that, moving units still makes all sums exact."""
 NOBODY, COVERED = -1, -2
 """Column markers: no row has the highest target yet; the column already has candidates."""
+CLEAR = 4.0
+"""A target of more standard deviations of the noise is clear: it was hardly ever raised from zero."""
+GIVE = 0.03125
+"""How much a clear target gives way, where any other gives 1."""
 _FIRST_IN_TURNS = 3
 """First round in which rows and columns may be solved in turns."""
 _MOST_NEWTON = 60
@@ -47,59 +55,64 @@ _MOST_NEWTON = 60
 
 @kernel_inlined
 def repair_block(
-    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float, sweeps: int,
+    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, sigma: float, tolerance: float, sweeps: int,
     rounds: int, out: Ints,
 ) -> None:  # fmt: skip
     """Write whole numbers near the targets with these sums of rows and columns, row by row.
 
     `likely` cells are the first candidates. If the column sums exceed the row sums by `spare`, an unconstrained row
-    takes the rest. `scale` is the largest step: some standard deviations of the noise.
+    takes the rest. `sigma` is the standard deviation of the noise.
     """
     if len(rows) == 1 and spare == 0:
         copy_into(out, columns)
     elif len(columns) == 1:
         copy_into(out, rows)
     else:
-        start, column, fitted = fit_block(target, likely, rows, columns, spare, scale, tolerance, sweeps, rounds)
+        start, column, fitted = fit_block(target, likely, rows, columns, spare, sigma, tolerance, sweeps, rounds)
         round_block(target, likely, start, column, fitted, rows, columns, spare, out)
 
 
 @kernel
 def fit_block(
-    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float, sweeps: int,
+    target: Reals, likely: Marks, rows: Ints, columns: Ints, spare: int, sigma: float, tolerance: float, sweeps: int,
     rounds: int,
 ) -> tuple[Ints, Ints, Reals]:  # fmt: skip
     """Return the nearest real block: the start of each row's candidates, their columns, and their values.
 
     All other cells are zero. The spare row comes last.
     """
-    open_block(target, likely, columns)
+    open_block(target, likely, columns, sigma)
     a, b = np.zeros(len(rows) + 1), np.zeros(len(columns))
     total = columns.sum()
     start, column, fitted = candidates(target, likely, rows, columns, spare, total)
     for number in range(max(rounds, 1)):
-        worst = fit_round(number, start, column, fitted, rows, columns, spare, scale, tolerance, sweeps, a, b)
+        worst = fit_round(number, start, column, fitted, rows, columns, spare, sigma, tolerance, sweeps, a, b)
         if lift(target, likely, columns, a, b) > 0:
             start, column, fitted = candidates(target, likely, rows, columns, spare, total)
         elif worst <= tolerance:
             break
-    finish(start, column, fitted, rows, spare, a, b)
+    finish(start, column, fitted, rows, spare, sigma, a, b)
     return start, column, fitted
 
 
 @kernel_inlined
-def open_block(target: Reals, likely: Marks, columns: Ints) -> None:
-    """Make sure that every row, and every column with a sum, has a candidate, and empty columns have none."""
+def open_block(target: Reals, likely: Marks, columns: Ints, sigma: float) -> None:
+    """Make candidates of clear targets, and make sure that every row, and every column with a sum, has a candidate.
+
+    Empty columns have none.
+    """
     width = len(columns)
     best_row, best = np.full(width, NOBODY, np.int64), np.full(width, -np.inf)
-    open_rows(target, likely, columns, 0, best_row, best)
+    open_rows(target, likely, columns, sigma, 0, best_row, best)
     for j in range(width):
         if best_row[j] >= 0:
             likely[best_row[j] * width + j] = True
 
 
 @kernel_in_place
-def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row: Ints, best: Reals) -> None:
+def open_rows(
+    target: Reals, likely: Marks, columns: Ints, sigma: float, first: int, best_row: Ints, best: Reals
+) -> None:
     """Do so for some rows of a block, from the row `first` on.
 
     Of every column with a sum and without a candidate so far, write down the row with the highest target.
@@ -111,6 +124,8 @@ def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row:
             if columns[j] == 0:
                 likely[i * width + j] = False
                 continue
+            if target[i * width + j] > CLEAR * sigma:
+                likely[i * width + j] = True
             there = there or likely[i * width + j]
             if highest < 0 or target[i * width + j] > target[i * width + highest]:
                 highest = j
@@ -124,7 +139,7 @@ def open_rows(target: Reals, likely: Marks, columns: Ints, first: int, best_row:
 
 @kernel_inlined
 def fit_round(
-    number: int, start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, scale: float,
+    number: int, start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, sigma: float,
     tolerance: float, sweeps: int, a: Reals, b: Reals,
 ) -> float:  # fmt: skip
     """Improve the offsets of candidates once more; return the residual of the worst column.
@@ -134,30 +149,31 @@ def fit_round(
     """
     few = min(sweeps, 5 << min(number, 10))  # at first, candidates are too few for a fit to be worth much
     if number < _FIRST_IN_TURNS or number % 2 == 0:
-        return fit(start, column, target, rows, columns, spare, scale, tolerance, few, a, b)
-    return fit_in_turns(start, column, target, rows, columns, spare, tolerance, few, a, b)
+        return fit(start, column, target, rows, columns, spare, sigma, tolerance, few, a, b)
+    return fit_in_turns(start, column, target, rows, columns, spare, sigma, tolerance, few, a, b)
 
 
 @kernel
 def fit(
-    start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, scale: float, tolerance: float,
+    start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, sigma: float, tolerance: float,
     sweeps: int, a: Reals, b: Reals,
 ) -> float:  # fmt: skip
     """Improve the offsets of candidates; return by how much the worst column is still off."""
     width = len(columns)
-    total, curved, own = np.empty(width), np.empty(width), np.empty(width)
+    total, curved, own, give = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    scale = 3.0 * sigma + 1.0
     before, after = b.copy(), b.copy()
     momentum, worst = 1.0, 0.0
     for _ in range(sweeps):
-        _solve_rows(start, column, target, rows, spare, a, b, own, total, curved)
+        _solve_rows(start, column, target, rows, spare, sigma, a, b, own, give, total, curved)
         worst, turned = 0.0, 0.0
         for j in range(width):
             if columns[j] == 0:
                 continue
             residual = columns[j] - total[j]
             worst = max(worst, abs(residual))
-            step = 0.5 * residual / max(curved[j], 0.25)
-            after[j] = b[j] + min(max(step, -scale), scale)
+            step, most = 0.5 * residual / max(curved[j], 0.25 * GIVE), scale / min(max(curved[j], GIVE), 1.0)
+            after[j] = b[j] + min(max(step, -most), most)
             turned += residual * (after[j] - before[j])
         if worst <= tolerance:
             break
@@ -166,7 +182,8 @@ def fit(
         following = 0.5 + 0.5 * np.sqrt(1.0 + 4.0 * momentum * momentum)
         push = (momentum - 1.0) / following
         for j in range(width):
-            b[j] = after[j] + min(max(push * (after[j] - before[j]), -scale), scale)
+            most = scale / min(max(curved[j], GIVE), 1.0)
+            b[j] = after[j] + min(max(push * (after[j] - before[j]), -most), most)
             before[j] = after[j]
         momentum = following
     return worst
@@ -174,43 +191,55 @@ def fit(
 
 @kernel
 def fit_in_turns(
-    start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, tolerance: float, sweeps: int,
-    a: Reals, b: Reals,
+    start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, sigma: float, tolerance: float,
+    sweeps: int, a: Reals, b: Reals,
 ) -> float:  # fmt: skip
     """Solve for the offsets of rows and of columns in turns, each exactly: ascent of the dual by coordinates."""
     row, by_column, first = transposed(start, column, len(columns))
     turned, turned_row = target[by_column], row[by_column]
+    give = _gives(start, target, rows, sigma)
+    turned_give = give[by_column]
     own, worst = np.empty(max(len(a), len(b))), 0.0
     for _ in range(sweeps):
         for i in range(len(start) - 1):
             if start[i] < start[i + 1]:
                 count = rows[i] if i < len(rows) else spare
-                a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i], own)
+                a[i] = _offset(target, column, give, b, start[i], start[i + 1], count, a[i], own)
         worst = 0.0
         for j in range(len(columns)):
             if columns[j] > 0:
                 total = 0.0
                 for k in range(first[j], first[j + 1]):
-                    total += max(turned[k] + a[turned_row[k]] + b[j], 0.0)
+                    total += max(turned[k] + turned_give[k] * (a[turned_row[k]] + b[j]), 0.0)
                 worst = max(worst, abs(columns[j] - total))
         if worst <= tolerance:
             break
         for j in range(len(columns)):
             if columns[j] > 0:
-                b[j] = _offset(turned, turned_row, a, first[j], first[j + 1], columns[j], b[j], own)
+                b[j] = _offset(turned, turned_row, turned_give, a, first[j], first[j + 1], columns[j], b[j], own)
     return worst
 
 
 @kernel
-def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals) -> None:
-    """Replace the targets of candidates by their fitted values."""
-    own = np.empty(len(b))
+def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, sigma: float, a: Reals, b: Reals) -> None:
+    """Replace the targets of candidates by their fitted values, once more with exact rows."""
+    own, give = np.empty(len(b)), _gives(start, target, rows, sigma)
     for i in range(len(start) - 1):
-        if start[i] < start[i + 1]:  # once more, since candidates may have come, and columns have moved
+        if start[i] < start[i + 1]:
             count = rows[i] if i < len(rows) else spare
-            a[i] = _offset(target, column, b, start[i], start[i + 1], count, a[i], own)
+            a[i] = _offset(target, column, give, b, start[i], start[i + 1], count, a[i], own)
         for k in range(start[i], start[i + 1]):
-            target[k] = max(target[k] + a[i] + b[column[k]], 0.0)
+            target[k] = max(target[k] + give[k] * (a[i] + b[column[k]]), 0.0)
+
+
+@kernel
+def _gives(start: Ints, target: Reals, rows: Ints, sigma: float) -> Reals:
+    """Return how much each candidate gives way; the spare row gives way everywhere."""
+    give = np.ones(len(target))
+    for k in range(start[len(rows)]):
+        if target[k] > CLEAR * sigma:
+            give[k] = GIVE
+    return give
 
 
 # Rows are short, and there are many: cells that are zero are added as such, without a branch to be mispredicted, and
@@ -219,12 +248,12 @@ def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: 
 
 @kernel_in_place
 def _solve_rows(
-    start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, a: Reals, b: Reals, own: Reals, total: Reals,
-    curved: Reals,
+    start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, sigma: float, a: Reals, b: Reals, own: Reals,
+    give: Reals, total: Reals, curved: Reals,
 ) -> None:  # fmt: skip
     """Find the offsets of rows; write the sum of positive cells by column, and its derivative in the offsets.
 
-    `own` is scratch memory for the cells of a row.
+    `own` and `give` are scratch memory for the cells of a row; the spare row gives way everywhere.
     """
     total[:] = 0.0
     curved[:] = 0.0
@@ -232,47 +261,46 @@ def _solve_rows(
         first, size = U(start[i]), U(start[i + 1] - start[i])
         if size == U(0):
             continue
+        clear = CLEAR * sigma if i < len(rows) else np.inf
         for k in range(size):
-            own[k] = target[first + k] + b[U(column[first + k])]
-        offset = _summing_to(rows[i] if i < len(rows) else spare, own, size, a[i])
-        a[i], above = offset, 0
+            give[k] = GIVE if target[first + k] > clear else 1.0
+            own[k] = target[first + k] + give[k] * b[U(column[first + k])]
+        offset = _summing_to(rows[i] if i < len(rows) else spare, own, give, size, a[i])
+        a[i], above = offset, 0.0
         for k in range(size):
-            j = U(column[first + k])
-            value = target[first + k] + offset + b[j]
+            value = own[k] + give[k] * offset
             own[k] = value
-            total[j] += value if value > 0.0 else 0.0
-            above += value > 0.0
-        gives = 1.0 - 1.0 / above if above > 0 else 0.0
+            total[U(column[first + k])] += value if value > 0.0 else 0.0
+            above += give[k] if value > 0.0 else 0.0
         for k in range(size):
-            curved[U(column[first + k])] += gives if own[k] > 0.0 else 0.0
+            curved[U(column[first + k])] += give[k] * (1.0 - give[k] / above) if own[k] > 0.0 else 0.0
 
 
 @kernel_in_place
 def _offset(
-    target: Reals, column: Ints, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals
+    target: Reals, column: Ints, give: Reals, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals
 ) -> float:
     """Return the offset with which a row sums to its count; `own` is scratch memory for its values without offset."""
     first, size = U(start), U(stop - start)
     for k in range(size):
-        own[k] = target[first + k] + b[U(column[first + k])]
-    return _summing_to(count, own, size, offset)
+        own[k] = target[first + k] + give[first + k] * b[U(column[first + k])]
+    return _summing_to(count, own, give[start:stop], size, offset)
 
 
 @kernel_in_place
-def _summing_to(count: int, own: Reals, size: np.uint64, offset: float) -> float:
+def _summing_to(count: int, own: Reals, give: Reals, size: np.uint64, offset: float) -> float:
     """Return the offset with which cells sum to a count: Newton's method, exact once no cell enters or leaves."""
     near = 1e-8 * (1.0 + count)  # of sums of numbers that may be thousands of times larger
     for _ in range(_MOST_NEWTON):
-        total, above = 0.0, 0
+        total, above = 0.0, 0.0
         for k in range(size):
-            value = own[k] + offset
+            value = own[k] + give[k] * offset
             total += value if value > 0.0 else 0.0
-            above += value > 0.0
-        if above == 0:
-            highest = -np.inf
+            above += give[k] if value > 0.0 else 0.0
+        if above == 0.0:
+            offset = np.inf
             for k in range(size):
-                highest = max(highest, own[k])
-            offset = count - highest
+                offset = min(offset, (count - own[k]) / give[k])
             continue
         offset += (count - total) / above
         if abs(count - total) <= near:

@@ -329,7 +329,7 @@ def _share_block(
         for j in range(width):
             target[i * width + j] = measured[at + j]
             near[i * width + j] = _units(learned, kind[at + j], measured[at + j], a[i] + _AHEAD) > 0.0
-    open_block(target, near, columns)
+    open_block(target, near, columns, np.inf)
     start, column, _ = candidates(target, near, wanted, columns, _NONE, _NONE)
     cell_kind, cell_measured = np.empty(len(column), np.int64), np.empty(len(column), np.int64)
     for i in range(height):

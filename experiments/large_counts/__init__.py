@@ -1,0 +1,1 @@
+"""Whether the largest counts of sparse tables keep their measurements, with margins and without."""
