@@ -266,8 +266,8 @@ def test_friendships_are_asked_for_as_well(ask: Ask) -> None:
         ([], "ask something"),
         (["--where", "hobby=music", "--delta", "1e-8"], "--delta goes with --epsilon"),
         (["--where", "hobby=music", "--confidence", "1.5"], "give a probability"),
-        (["--where", "hobby=music", "--rho", "much"], "give a number"),
-        (["--where", "hobby=music", "--rho", "-1"], "greater than zero"),
+        (["--where", "hobby=music", "--rho", "much"], "is not a positive number"),
+        (["--where", "hobby=music", "--rho", "-1"], "is not a positive number"),
         (["missing.csv", "--where", "hobby=music"], "no such file"),
     ],
 )

@@ -153,7 +153,7 @@ def test_without_matplotlib_a_plot_is_refused_with_the_way_to_get_it(
         (["out", "--plot", "x.png"], "give --truth TABLE"),
         (["out", "--column", "a=b"], "--column is about the truth"),
         (["out", "--truth", "absent.csv"], "absent.csv"),
-        (["out", "--truth", "trips.csv", "--column", "origin"], "write ATTRIBUTE=COLUMN"),
+        (["out", "--truth", "trips.csv", "--column", "origin"], "as in --column origin=home"),
         (["out", "--truth", "trips.csv", "--column", "origin=hone"], "did you mean 'home'"),
         (["out", "--truth", "trips.csv", "--plan", "other.toml"], "other levels or hierarchies"),
         (["out", "--truth", "trips.csv", "--plot", "errors.nonsense"], "the plot cannot be written"),

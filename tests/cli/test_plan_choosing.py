@@ -220,7 +220,7 @@ def test_the_loss_is_of_the_kind_that_the_plan_or_the_call_states(
         (["--prior", "twin.csv", "--prior-source", "x", "--refine", "--shares", "town"], 2, "each by its full name"),
         (["--prior", "twin.csv", "--objective", "consistent", "--squared-error", "9"], 2, "--objective consistent"),
         (["--prior", "twin.csv", "--prior-source", "x", "--squared-error", "0"], 2, "give a positive number"),
-        (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "write LEVEL=NUMBER"),
+        (["--prior", "twin.csv", "--prior-source", "x", "--weight", "town"], 2, "as in --weight state=2"),
         (["--prior", "twin.csv", "--prior-source", "x", "--weight", "towm=2"], 2, "there is no level 'towm'"),
         (["--twin", "private.csv"], 3, "the twin is the private table itself"),
         (["--prior", "private.csv", "--prior-source", "x"], 3, "the prior is the private table itself"),

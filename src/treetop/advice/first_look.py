@@ -6,7 +6,6 @@ leaves open; the hierarchy of an attribute without a public file is made of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,7 +98,10 @@ def first_look(inspection: Inspection) -> FirstLook | None:
     if not inspection.attributes or not inspection.rows or reads_once(inspection.source.location):
         return None
     try:
-        plan = _plan(inspection)
+        trees = _trees(inspection)
+        is_flow = set(trees) == {"origin", "destination"}
+        spine = Spine.destination_first(**trees) if is_flow else Spine(drafted_splits(inspection), trees)
+        plan = Plan(spine, Unit("record", contributions=1, neighbours="replace", may_be_missing=True), STAND_IN)
         leaves, worth = _leaves(inspection, plan.spine)
     except TreetopError:  # what is wrong is told where a plan is read
         return None
@@ -144,18 +146,11 @@ def _counts(spine: Spine, index: int, leaves: Ints, worth: Ints) -> Ints:
     return count[count > 0]
 
 
-def _plan(inspection: Inspection) -> Plan:
-    trees = dict(_trees(inspection))
-    ends = set(trees) == {"origin", "destination"}
-    spine = Spine.destination_first(**trees) if ends else Spine(drafted_splits(inspection), trees)
-    return Plan(spine, Unit("record", contributions=1, neighbours="replace", may_be_missing=True), STAND_IN)
-
-
-def _trees(inspection: Inspection) -> Iterator[tuple[str, Hierarchy]]:
-    own: dict[str, Hierarchy] = {}
+def _trees(inspection: Inspection) -> dict[str, Hierarchy]:
+    trees: dict[str, Hierarchy] = {}
     for one in inspection.attributes:
-        own[one.name] = own[one.same_as] if one.same_as is not None else _tree(one, inspection)
-        yield one.name, own[one.name]
+        trees[one.name] = _tree(one, inspection) if one.same_as is None else trees[one.same_as]
+    return trees
 
 
 def _tree(one: Suggestion, inspection: Inspection) -> Hierarchy:

@@ -94,6 +94,7 @@ def plot_grid(
     if trials:
         panels.append(("released counts, on the twin", _released(trials, epsilons)))
     longest = max(len(_label(names)) for _, lines in panels for names in lines.values()) if panels[0][1] else 0
+    is_positive = all(margin > 0 for _, lines in panels for line in lines for margin in line)
     figure = new_figure(1.2 + (3.6 + 0.075 * longest) * len(panels), 4.2, dpi=130)
     from matplotlib import colormaps
 
@@ -101,7 +102,7 @@ def plot_grid(
     for axes, (what, lines) in zip(found, panels, strict=True):
         for place, margins in enumerate(lines):
             axes.plot(epsilons, margins, marker="o", markersize=4, linewidth=1.8, color=_shade(colormaps, place, lines))
-        axes.set(xlabel="epsilon", xscale="log", yscale="log" if _positive(panels) else "symlog")
+        axes.set(xlabel="epsilon", xscale="log", yscale="log" if is_positive else "symlog")
         axes.set_title(what, loc="left")
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes.minorticks_off()
@@ -142,10 +143,6 @@ def _joined(margins: Mapping[str, tuple[int, ...]]) -> Lines:
     for name, line in margins.items():
         lines.setdefault(line, []).append(name)
     return lines
-
-
-def _positive(panels: Sequence[tuple[str, Lines]]) -> bool:
-    return all(margin > 0 for _, lines in panels for line in lines for margin in line)
 
 
 def _label(names: Sequence[str]) -> str:

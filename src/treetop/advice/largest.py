@@ -128,8 +128,7 @@ def largest_degrees(
     private, location = [] if file is None else private_tables(file), str(twin)
     for table in private:
         refuse_private(location, table, "twin")
-    released = is_release(location)
-    number = _of_release(location) if released else _of_table(location)
+    released, number = is_release(location), _people(location)
     total = int(number.sum())
     if total == 0:
         raise DataError(f"{location} has no people: there are no degrees to go by")
@@ -142,8 +141,11 @@ def largest_degrees(
     if not tried:
         raise DataError(f"{location} tells no degrees apart: name a release with a larger one, or a table")
     rows = []
+    unit, share = DegreeUnit.of(plan.unit), Fraction(1) if choice is None else choice.left
     for theta in tried:
-        cut, noise = round(people * float(above[min(theta, last)]) / total), _noise(plan, theta)
+        cut = round(people * float(above[min(theta, last)]) / total)
+        change = degree_sensitivity(unit.graph.relation, unit.graph.counted, unit.form, unit.neighbours, theta)
+        noise = noise_for(change, plan.loss, share).margin(HELD)
         rows.append({"theta": theta, "above": cut, "noise": noise, "together": cut + noise})
     best = min(rows, key=lambda row: (row["together"], row["theta"]))["theta"]
     count = round(people)
@@ -183,15 +185,6 @@ def largest_degrees(
     )
 
 
-def _noise(plan: Plan, theta: int) -> int:
-    """Return the margin of a count of a release with this theta, two times in three."""
-    own, choice = DegreeUnit.of(plan.unit), DegreeHistogram.of(plan).choice
-    graph = own.graph
-    change = degree_sensitivity(graph.relation, graph.counted, own.form, own.neighbours, theta)
-    share = Fraction(1) if choice is None else choice.left
-    return noise_for(change, plan.loss, share).margin(HELD)
-
-
 def _grid(most: int) -> list[int]:
     """Return 1, 2, 5, 10, … up to the first that is at least the largest degree.
 
@@ -202,17 +195,14 @@ def _grid(most: int) -> list[int]:
     return [one for one, before in zip(steps, [0, *steps], strict=False) if before < most or one == 1]
 
 
-def _of_release(location: str) -> Ints:
-    """Return how many people have each degree in a release of degrees."""
-    release = Release.load(location)
-    if "degrees" not in release.card["plan"]:
-        raise DataError(f"{location} is a release of something else: name one of degrees, or a table of them")
-    people: Ints = DegreeTables(release).cumulative()["people"].to_numpy()
-    return np.diff(people, prepend=0)
-
-
-def _of_table(location: str) -> Ints:
-    """Return how many people have each degree in a public table."""
+def _people(location: str) -> Ints:
+    """Return how many people have each degree in a release of degrees, or in a public table."""
+    if is_release(location):
+        release = Release.load(location)
+        if "degrees" not in release.card["plan"]:
+            raise DataError(f"{location} is a release of something else: name one of degrees, or a table of them")
+        people: Ints = DegreeTables(release).cumulative()["people"].to_numpy()
+        return np.diff(people, prepend=0)
     table = read(as_public(Source(location)))
     named = next((name for name in PEOPLE if name in table.column_names), None)
     if "degree" not in table.column_names or named is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -88,18 +88,10 @@ class Report:
     def _table_text(self) -> str:
         if not (self.rows and self.columns):
             return ""
-        shown = [tuple(_shown(cell, row) for _, cell in self.columns) for row in self.rows]
-        return text_table([[heading for heading, _ in self.columns], *shown], left=list(self._texts()))
-
-    def _texts(self) -> Iterator[int]:
-        """Yield the columns of texts, which are aligned to the left."""
-        for index, (_, cell) in enumerate(self.columns):
-            if isinstance(cell, str) and ":" not in cell:
-                yield index
-
-
-def _shown(cell: Cell, row: Row) -> str:
-    return cell.format(**row) if isinstance(cell, str) else cell(row)
+        headings, cells = zip(*self.columns, strict=True)
+        shown = [[cell.format(**row) if isinstance(cell, str) else cell(row) for cell in cells] for row in self.rows]
+        texts = [index for index, cell in enumerate(cells) if isinstance(cell, str) and ":" not in cell]
+        return text_table([headings, *shown], left=texts)
 
 
 def _arrow_value(value: Any) -> Any:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +11,14 @@ import click
 
 from treetop._util.files import IrregularFile, read_at_most
 from treetop.cli.progress import Bar, check_interrupt, finish
-from treetop.cli.terminal import expect_head
+from treetop.cli.terminal import expect_head, number, say_json, text_table
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
-    from treetop.privacy import Loss
     from treetop.publishing.ask import Answers, Asked
 
 _LARGEST = 1 << 24
 """The most bytes of a file of questions."""
-
-
-def _number(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise click.BadParameter("give a number, such as 0.1") from None
 
 
 @click.command()
@@ -40,9 +30,9 @@ def _number(text: str) -> Decimal:
 @click.option("--where", metavar="NAME=CODE", multiple=True, help="A condition of one question; repeatable.")
 @click.option("--question", "questions", metavar="CONDITIONS", multiple=True, help="A whole question; repeatable.")
 @click.option("--file", "listed", type=click.Path(path_type=Path), help="A file with one question a line.")
-@click.option("--epsilon", type=_number, help="The loss of all that is asked now; the plan's by default.")
-@click.option("--delta", type=_number, help="With epsilon: Gaussian noise. Without it, the guarantee is pure.")
-@click.option("--rho", type=_number, help="Instead: zero-concentrated differential privacy.")
+@click.option("--epsilon", type=number, help="The loss of all that is asked now; the plan's by default.")
+@click.option("--delta", type=number, help="With epsilon: Gaussian noise. Without it, the guarantee is pure.")
+@click.option("--rho", type=number, help="Instead: zero-concentrated differential privacy.")
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure the margins are.")
 @click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--allow-dropped", is_flag=True, help="Go on however many records have unknown codes.")
@@ -56,12 +46,18 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
     what all its answers about this table come to by now: counts that add up, which move as more is asked.
     """
     from treetop.plan.file import read_plan
+    from treetop.privacy import Loss
     from treetop.publishing.ask import ask
 
-    amounts = {name: options.pop(name) for name in ("epsilon", "delta", "rho")}
-    given = _is_given(**amounts)
-    file = read_plan(plan, stand_in=1 if given else None)
-    loss = _loss(file, **amounts) if given else None
+    epsilon, delta, rho = (options.pop(name) for name in ("epsilon", "delta", "rho"))
+    is_given = epsilon is not None or rho is not None
+    if delta is not None and not is_given:
+        raise click.UsageError("--delta goes with --epsilon: give both, or neither for the loss of the plan")
+    file = read_plan(plan, stand_in=1 if is_given else None)
+    loss = None
+    if is_given:  # whether a large delta is meant is for the plan to say
+        large_delta = file.plan.loss.large_delta and delta is not None
+        loss = Loss(epsilon=epsilon, delta=delta, rho=rho, large_delta=large_delta)
     asked = _questions(*(options.pop(name) for name in ("where", "questions", "listed")))
     with Bar(shown=not as_json) as bar:
         outcome = ask(
@@ -75,23 +71,9 @@ def command(plan: Path, table: str | None, as_json: bool, **options: Any) -> Non
             **options,
         )
     if as_json:
-        click.echo(json.dumps(summarise(file, outcome, options["confidence"]), indent=2, ensure_ascii=False))
+        say_json(summarise(file, outcome, options["confidence"]))
     else:
         click.echo(render(file, outcome, options["confidence"]))
-
-
-def _is_given(epsilon: Decimal | None, delta: Decimal | None, rho: Decimal | None) -> bool:
-    """Whether a loss is given, in place of the plan's."""
-    if epsilon is None and rho is None and delta is not None:
-        raise click.UsageError("--delta goes with --epsilon: give both, or neither for the loss of the plan")
-    return epsilon is not None or rho is not None
-
-
-def _loss(file: PlanFile, epsilon: Decimal | None, delta: Decimal | None, rho: Decimal | None) -> Loss:
-    """Return the loss that is given; whether a large delta is meant is for the plan to say."""
-    from treetop.privacy import Loss
-
-    return Loss(epsilon=epsilon, delta=delta, rho=rho, large_delta=file.plan.loss.large_delta and delta is not None)
 
 
 def _questions(where: Sequence[str], questions: Sequence[str], listed: Path | None) -> list[Asked]:
@@ -150,8 +132,6 @@ def summarise(file: PlanFile, outcome: Answers, confidence: float) -> dict[str, 
 
 def render(file: PlanFile, outcome: Answers, confidence: float) -> str:
     """Return the answers for people."""
-    from treetop.plan.workload import text_table
-
     sure = f"{100 * confidence:g}%"
     rows = [("question", "count", f"± {sure}", "consistent", sure, "cost")]
     fitted = outcome.estimates or (None,) * len(outcome.answers)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import style
+from treetop.cli.terminal import pairs, say_json, style, text_table
 from treetop.errors import printable
 
 if TYPE_CHECKING:
@@ -41,10 +40,10 @@ def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, *
     if truth is not None and not wrong:
         from treetop.addons.lab.compare import compare_with_truth
 
-        columns = dict(map(_column, options.pop("columns")))
+        columns = dict(pairs("--column", "origin=home", options.pop("columns")))
         compared = compare_with_truth(folder, truth, columns=columns, plot=plot, **options)
     if as_json:
-        click.echo(json.dumps(_report(folder, verdicts, compared), indent=2))
+        say_json(_report(folder, verdicts, compared))
     else:
         click.echo(_conclusion(folder, verdicts))
         if compared is not None:
@@ -68,7 +67,6 @@ def render_verdict(verdict: Verdict) -> str:
 def render_errors(errors: TrueErrors) -> str:
     """Return the errors for people, behind a fence."""
     from treetop.addons.lab.comparison import FENCE
-    from treetop.plan.workload import text_table
 
     rows, tally = errors.levels + errors.margins, errors.tally
     head = ("level", "true nodes", "released", "largest error", "mean error")
@@ -113,13 +111,6 @@ def _check_call(folder: Path, truth: str | None, plot: Path | None, options: dic
         from treetop.addons.lab.compare import refuse_plot_inside
 
         refuse_plot_inside(folder, plot)
-
-
-def _column(text: str) -> tuple[str, str]:
-    attribute, equals, column = text.partition("=")
-    if not equals or not attribute or not column:
-        raise click.UsageError(f"--column is {text!r}: write ATTRIBUTE=COLUMN, such as origin=home")
-    return attribute, column
 
 
 def _conclusion(folder: Path, verdicts: list[Verdict]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
-from treetop.cli.terminal import numbers, style
+from treetop.cli.terminal import numbers, say_json, style, text_table
 
 if TYPE_CHECKING:
     from treetop.addons.lab.compare import SideBySide
@@ -55,7 +54,7 @@ def command(plan: Path, table: str | None, out: Path, as_json: bool, **options: 
 
     with Bar(shown=not as_json) as bar:
         done = compare_mechanisms(plan, table, out, progress=bar, **options)
-    click.echo(json.dumps(summarise(done, out), indent=2) if as_json else render(done, out))
+    say_json(summarise(done, out)) if as_json else click.echo(render(done, out))
 
 
 def summarise(done: SideBySide, out: Path) -> dict[str, Any]:
@@ -105,7 +104,6 @@ def _means(setting: Setting, trials: Sequence[Trial]) -> dict[str, Any]:
 def render(done: SideBySide, out: Path) -> str:
     """Return the results for people, behind a fence."""
     from treetop.addons.lab.comparison import FENCE, WARNING, number, percent, seconds
-    from treetop.plan.workload import text_table
 
     found = done.comparison
     rule = style(f"──── {FENCE} ────", fg="red", bold=True)
@@ -138,7 +136,6 @@ def render(done: SideBySide, out: Path) -> str:
 def _tables(found: Comparison) -> list[str]:
     """Return, for every accounting and epsilon, the mean errors of levels and margins: a column per mechanism."""
     from treetop.addons.lab.comparison import mean_errors, number
-    from treetop.plan.workload import text_table
 
     lines = []
     for (accounting, epsilon, _), members in found.groups().items():

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.terminal import say_json, text_table
+
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
-    from treetop.plan.plan import Plan
     from treetop.release.release import Release
 
 ASKED: tuple[dict[str, Any], ...] = (
@@ -41,16 +42,17 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     Three million flights between 229 US airports stand in for a private table. Nothing here is secret, so the demo can
     show the truth beside what is released.
     """
+    from treetop import Loss, Plan
     from treetop.plan.file import read_plan
     from treetop.publishing.publish import make_release
     from treetop.publishing.releasing import RunOptions
 
     file = read_plan(shipped("flights") / "plan.toml")
+    # The same plan without noise: a loss so large that it hides nothing, on data that are public anyway.
+    without_noise = Plan(file.plan.spine, file.plan.unit, Loss(rho=10**9), margins="none")
+    options = RunOptions(columns=file.columns, count=file.count)
     with _patience():
-        release, exact = (
-            make_release(plan, file.source, RunOptions(columns=file.columns, count=file.count))
-            for plan in (file.plan, _exact(file))
-        )
+        release, exact = (make_release(plan, file.source, options) for plan in (file.plan, without_noise))
     if out is not None:
         release.save(out)
     if page is not None:
@@ -59,9 +61,7 @@ def command(out: Path | None, page: Path | None, as_json: bool) -> None:
         export(release, "map", page, coordinates=shipped("flights") / "airports.csv")
     report = _report(file, release, exact)
     if as_json:
-        import json
-
-        click.echo(json.dumps(report, indent=2))
+        say_json(report)
     else:
         _show(file, report, out, page)
 
@@ -78,13 +78,6 @@ def _patience() -> Iterator[None]:
     finally:
         saying.cancel()
         saying.join()
-
-
-def _exact(file: PlanFile) -> Plan:
-    """The same plan without noise: a loss so large that it hides nothing, on data that are public anyway."""
-    from treetop import Loss, Plan
-
-    return Plan(file.plan.spine, file.plan.unit, Loss(rho=10**9), margins="none")
 
 
 def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
@@ -112,8 +105,6 @@ def _report(file: PlanFile, release: Release, exact: Release) -> dict[str, Any]:
 
 
 def _show(file: PlanFile, report: dict[str, Any], out: Path | None, page: Path | None) -> None:
-    from treetop.plan.workload import text_table
-
     click.echo(f"{report['title']}\n{file.plan.kept_loss.sentence()}\n{file.plan.unit.sentence()}\n")
     click.echo("Before any data is read, the plan knows how accurate it will be:\n")
     click.echo(f"{file.plan.accuracy()}\n")

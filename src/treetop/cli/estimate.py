@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop._util.files import resolved
-from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, style
+from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, style, text_table
 from treetop.errors import printable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from treetop.release.release import Release
 
 
@@ -51,7 +49,13 @@ def command(
         table = release.estimates(level)
         shown = table if limit is None else table.sort_by([("estimate", "descending")]).slice(0, limit)
         with standard_output():
-            _print_table(release, level, table, shown, as_csv, as_json)
+            if as_json:
+                about = {"title": release.card["title"], "level": level, "rows": shown.to_pylist()}
+                say_json({**about, "left_out": table.num_rows - shown.num_rows})
+            elif as_csv:
+                print_csv(shown)
+            else:
+                click.echo(render_rows(shown, "estimate", "", table.num_rows, sys.stdout.isatty()))
     else:
         summary = _summary(release, folder)
         say_json(summary) if as_json else click.echo(render(summary))
@@ -59,8 +63,6 @@ def command(
 
 def render(summary: dict[str, Any]) -> str:
     """Return how estimates differ from released counts, for people."""
-    from treetop.plan.workload import text_table
-
     rows = [("level", "estimated nodes", "released nodes", "typical sd", "mean difference")]
     for row in summary["levels"]:
         numbers = (f"{row['sd']:,.3g}", f"{row['difference']:,.3g}")
@@ -111,17 +113,6 @@ def _summary(release: Release, folder: Path) -> dict[str, Any]:
         out = folder.with_name(f"{resolved(folder).name}-estimated")
         steps.append(f"treetop estimate {shlex.quote(str(folder))} --out {shlex.quote(str(out))}")
     return {"title": release.card["title"], "levels": levels, "next": steps}
-
-
-def _print_table(release: Release, level: str, table: pa.Table, shown: pa.Table, as_csv: bool, as_json: bool) -> None:
-    if as_json:
-        summary = {"title": release.card["title"], "level": level, "rows": shown.to_pylist()}
-        summary["left_out"] = table.num_rows - shown.num_rows
-        say_json(summary)
-    elif as_csv:
-        print_csv(shown)
-    else:
-        click.echo(render_rows(shown, "estimate", "", table.num_rows, sys.stdout.isatty()))
 
 
 def _rewritten(folder: Path, out: Path, force: bool) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from inspect import cleandoc
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import raw, tell
+from treetop.cli.terminal import raw, say_json, tell
 
 if TYPE_CHECKING:
     from treetop.exporting import Exported, Format
@@ -88,7 +87,7 @@ def command(folder: Path, to: str, out: Path, as_json: bool, **options: Any) -> 
         done = export(folder, to, out, announce=tell, **options)
     if done.warning:
         click.echo(f"treetop: {done.warning}", err=True)
-    click.echo(json.dumps(_summary(to, done), indent=2) if as_json else render(form, done))
+    say_json(_summary(to, done)) if as_json else click.echo(render(form, done))
 
 
 def render(form: Format, done: Exported) -> str:

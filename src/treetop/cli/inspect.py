@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from treetop.cli.terminal import pairs, say_json, text_table
 from treetop.errors import PlanFileError, printable
 
 if TYPE_CHECKING:
@@ -73,22 +72,29 @@ def command(
 
     if out is not None and out.exists():
         raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away")
-    positions = {name: parse(text) for name, text in _pairs("--field", "home=8-13", fields)}
-    kept, dropped = (
-        _by_column(_pairs(option, "year=2008", given)) for option, given in (("--keep", keep), ("--drop", drop))
-    )
+    positions = {name: parse(text) for name, text in pairs("--field", "home=8-13", fields)}
+    rows: dict[str, Any] = {}
+    for name, given in (("keep", keep), ("drop", drop)):
+        for column, value in pairs(f"--{name}", "year=2008", given):
+            rows.setdefault(name, {}).setdefault(column, []).append(value)
     named = None if names is None else [name.strip() for name in names.split(",")]
-    source = Source(table, **reading, fields=positions or None, keep=kept, drop=dropped, names=named)
+    source = Source(table, **reading, **rows, fields=positions or None, names=named)
     lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
     inspection = inspect_table(source, lookups, count, nodes)
     look = first_look(inspection) if inspection.layout is None else None
     draft = draft_plan(inspection, Path() if out is None else out.parent)
     click.echo(FENCE, err=True)
     if out is not None:
-        _write(out, draft)
+        try:
+            with out.open("x", encoding="utf-8") as file:
+                file.write(draft)
+        except FileExistsError:
+            raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away") from None
+        except OSError as problem:
+            raise PlanFileError(f"{out}: cannot be written: {problem.strerror or problem}") from problem
     if as_json:
         noise = None if look is None else look.to_dict()
-        click.echo(json.dumps({**inspection.to_dict(), "noise": noise, "draft": draft}, indent=2))
+        say_json({**inspection.to_dict(), "noise": noise, "draft": draft})
         return
     click.echo(render(inspection, look))
     if out is None:
@@ -97,25 +103,9 @@ def command(
         click.echo(f"\nThe draft is in {out}. Answer its open questions; then: treetop plan {out}")
 
 
-def _pairs(option: str, example: str, given: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise click.UsageError(f"{option} is {text!r}: write it as in {option} {example}")
-        yield name, value
-
-
-def _by_column(pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]] | None:
-    found: dict[str, list[str]] = {}
-    for column, value in pairs:
-        found.setdefault(column, []).append(value)
-    return found or None
-
-
 def render(inspection: Inspection, look: FirstLook | None = None) -> str:
     """Return the description for people."""
     from treetop.inspection.lookup import SAMPLE
-    from treetop.plan.workload import text_table
 
     rows = [("column", "type", "distinct", "missing", "looks like", "such as")]
     rows += [
@@ -172,13 +162,3 @@ def _count(inspection: Inspection) -> str:
         f"does a row stand for as many records as {inspection.count} says{often}? Only then it is the count; otherwise "
         "each row is one record"
     )
-
-
-def _write(out: Path, draft: str) -> None:
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(draft)
-    except FileExistsError:
-        raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away") from None
-    except OSError as problem:
-        raise PlanFileError(f"{out}: cannot be written: {problem.strerror or problem}") from problem

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -13,29 +10,12 @@ from typing import Any
 import click
 
 from treetop._util.numbers import plain
-from treetop.cli.terminal import expect_head, style, tell
+from treetop.cli.terminal import expect_head, number, say_json, style, tell, text_table
 from treetop.errors import LedgerError, printable
 from treetop.ledger import Balance, Entry, Ledger, warn_of_network
 from treetop.ledger.budget import Budget, plain_down
 from treetop.ledger.entry import alike, listed
 from treetop.privacy.loss import Loss
-
-# The digits of an exponent are limited because 1e999999999 would be written out in full.
-_NUMBER = re.compile(
-    r"(?:[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})(?:[eE][-+]?[0-9]{1,3})?|[0-9]{1,99}/0*[1-9][0-9]{0,98}"
-)
-
-
-def _exact(text: str) -> Fraction:
-    """Read a number as it is written: 0.1, 1e-8 or 1/3, with no float in between."""
-    if not _NUMBER.fullmatch(text):
-        raise click.BadParameter(f"{text!r} is not a positive number; write one such as 0.5, 1e-8 or 1/3")
-    return Fraction(text)
-
-
-def _number(flag: str, help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(flag, type=_exact, metavar="NUMBER", help=help)
-
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
@@ -48,9 +28,9 @@ def command() -> None:
 
 @command.command()
 @_FILE
-@_number("--epsilon", "The budget as epsilon: with --delta, or alone for pure.")
-@_number("--delta", "The chance left to exceed epsilon, such as 1e-8.")
-@_number("--rho", "The budget as rho (zCDP); --delta then only reports epsilon.")
+@click.option("--epsilon", type=number, help="The budget as epsilon: with --delta, or alone for pure.")
+@click.option("--delta", type=number, help="The chance left to exceed epsilon, such as 1e-8.")
+@click.option("--rho", type=number, help="The budget as rho (zCDP); --delta then only reports epsilon.")
 @click.option(
     "--dataset",
     "datasets",
@@ -78,7 +58,7 @@ def create(
         _tell_alike(name, alike(name, ledger.datasets[:position]))
     warn_of_network(ledger.path)
     if as_json:
-        click.echo(json.dumps(_about(ledger) | {"warnings": loss.warnings()}, indent=2))
+        say_json(_about(ledger) | {"warnings": loss.warnings()})
         return
     click.echo(f"Made the ledger {file}. The budget of {_scope(ledger)}:")
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
@@ -103,7 +83,7 @@ def add(file: Path, dataset: str, expect_head: str | None, as_json: bool) -> Non
     head = ledger.add(dataset)
     _tell_alike(dataset, near)
     if as_json:
-        click.echo(json.dumps(_about(ledger), indent=2))
+        say_json(_about(ledger))
         return
     click.echo(f"The ledger {file} now takes {listed(one.dataset for one in ledger.balances())}.")
     click.echo(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {head}")
@@ -124,7 +104,7 @@ def review(file: Path, plan: Path, name: str, note: str, expect_head: str | None
     ledger = Ledger.open(file, head=expect_head)
     head = ledger.review(read.digest, name, note, read.title)
     if as_json:
-        click.echo(json.dumps({"plan_sha256": read.digest, "reviewer": name, "head": head}, indent=2))
+        say_json({"plan_sha256": read.digest, "reviewer": name, "head": head})
         return
     click.echo(f"Recorded in {file}: {name} has read the plan {read.digest}.")
     click.echo(f"Ledger fingerprint (keep a copy elsewhere to detect rollback): {head}")
@@ -141,7 +121,7 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
     ledger = Ledger.open(file, head=expect_head)
     records, head = ledger.head()
     if only_head:
-        click.echo(json.dumps({"records": records, "head": head}, indent=2) if as_json else head)
+        say_json({"records": records, "head": head}) if as_json else click.echo(head)
         return
     balances = ledger.balances(dataset)
     if dataset is not None and not balances:
@@ -154,7 +134,7 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
             "entries": [_entry(entry) for entry in entries],
             "reviews": [asdict(review) for review in ledger.reviews()],
         }
-        click.echo(json.dumps(report, indent=2))
+        say_json(report)
         return
     click.echo(f"Ledger {file}, made {ledger.created}. The budget of {_scope(ledger)}:")
     click.echo(f"  {ledger.budget.say(ledger.budget.amount)}")
@@ -169,10 +149,8 @@ def show(file: Path, dataset: str | None, only_head: bool, expect_head: str | No
     click.echo()
     if not entries:
         click.echo("Nothing was charged yet.")
-    shown = [
-        [str(one.number), one.time, one.dataset, _cost(ledger.budget, one), one.state, one.title] for one in entries
-    ]
-    if shown:
+    else:
+        shown = [[str(one.number), one.time, one.dataset, _cost(ledger, one), one.state, one.title] for one in entries]
         _print(shown, ["entry", "time", "data set", "cost", "state", "title"])
     for one in ledger.reviews():
         said = f": {one.note}" if one.note else ""
@@ -234,18 +212,16 @@ def _epsilons(budget: Budget, balance: Balance) -> dict[str, float | None]:
     return {"budget": whole, "spent": budget.epsilon_of(spent), "remaining": left}
 
 
-def _cost(budget: Budget, entry: Entry) -> str:
-    if entry.definition == budget.currency:
-        return f"{'epsilon' if budget.currency == 'pure' else 'rho'} {plain(entry.charged)}"
+def _cost(ledger: Ledger, entry: Entry) -> str:
+    if entry.definition == ledger.budget.currency:
+        return f"{'epsilon' if entry.definition == 'pure' else 'rho'} {plain(entry.charged)}"
     return f"rho {plain(entry.charged)} (pure epsilon {plain(entry.cost)})"
 
 
 def _print(rows: list[list[str]], heading: list[str]) -> None:
     # A title may hold anything, even codes that drive a terminal.
     table = [[printable(cell) for cell in row] for row in [heading, *rows]]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    click.echo(text_table(table, left=range(len(heading)), rule=False))
 
 
 def _about(ledger: Ledger) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from treetop.cli.progress import Bar
-from treetop.cli.terminal import bold, numbers, style
+from treetop.cli.terminal import bold, numbers, pairs, say_json, style, text_table
 
 if TYPE_CHECKING:
     from treetop.advice import Report
@@ -24,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Epsilons of a plot by default."""
 
-_OPTIONS = (
+_QUESTIONS = (
     click.option("--target", "targets", multiple=True, help='What a level must keep: "state=20", "state mean 8".'),
     click.option("--delta", type=float, help="Delta; the plan's by default."),
     click.option("--pure", is_flag=True, help="A pure epsilon, without delta: Laplace noise."),
@@ -55,6 +54,9 @@ _OPTIONS = (
     click.option("--force", is_flag=True, help="Draw over a plot that is there already."),
 )
 
+ANSWERS = ("answer", "forecast", "refined", "design")
+"""Reports with a plan to write, in the order in which they are made."""
+
 _Names: TypeAlias = tuple[str, ...]
 _NEEDED: tuple[tuple[_Names, _Names], ...] = (
     (("weights", "prior_source", "objective", "refine", "squared_error"), ("prior",)),
@@ -76,27 +78,22 @@ _APART: tuple[tuple[_Names, _Names], ...] = (
 """Options that exclude others."""
 
 
-def _options(command: F) -> F:
+def _questions(command: F) -> F:
     """Give a command the options by which a loss and a design are chosen."""
-    for option in reversed(_OPTIONS):
+    for option in reversed(_QUESTIONS):
         command = option(command)
     return command
 
 
-def any_given(asked: Mapping[str, Any]) -> bool:
-    """Whether any option was given but those that only say how trials are run, or how large the table is."""
-    return any(_is_given(value) for name, value in asked.items() if name not in ("runs", "threads", "total"))
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None and value is not False and value != ()
+def _given(asked: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in asked.items() if value is not None and value is not False and value != ()}
 
 
 def check_options(asked: Mapping[str, Any]) -> None:
     """Refuse options that exclude each other, or that have no effect, before anything is read."""
     parameters = click.get_current_context().command.params
     flag = {parameter.name: parameter.opts[0] for parameter in parameters}
-    given = {name for name, value in asked.items() if _is_given(value)}
+    given = _given(asked)
     for names, others in _APART:
         for name, other in ((name, other) for name in names for other in others):
             if {name, other} <= given:
@@ -158,25 +155,23 @@ def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar
 def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> None:
     """Answer the questions about a plan, print the answers and write the files."""
     from treetop.advice import design_toml, designed_in, filled_in, loss_toml, plot_grid, private_tables
+    from treetop.card import in_words
+    from treetop.card.meaning import meaning
     from treetop.plan.file import read_plan
     from treetop.plan.workload import as_confidence
 
     check_options(asked)
     confidence = as_confidence(confidence)
-    asked["weights"] = dict(map(_weight, asked["weights"]))
+    asked["weights"] = {name: _weight(number) for name, number in pairs("--weight", "state=2", asked["weights"])}
     asked["epsilons"] = sorted(asked["epsilons"] or (DEFAULT_GRID if asked["plot"] else ()))
     is_open = asked["targets"] or asked["epsilons"] or asked["squared_error"] is not None
     file = read_plan(path, stand_in=1 if is_open else None)
     _check_places(path, asked)
     with Bar(shown=not as_json) as bar:
         found = advise(file, asked, confidence, bar)
-    answers = [found[name] for name in ("answer", "forecast", "refined", "design") if name in found]
+    answers = [found[name] for name in ANSWERS if name in found]
     plan = answers[-1].plan if answers else file.plan
-    toml = None
-    if "design" in found:
-        toml = design_toml(plan, file.text)
-    elif answers:
-        toml = loss_toml(plan)
+    toml = design_toml(plan, file.text) if "design" in found else loss_toml(plan) if answers else None
     by_epsilon = {epsilon: found[name] for epsilon in asked["epsilons"] if (name := f"epsilon {epsilon:g}") in found}
     files = [place for place in (asked["plot"], asked["write"]) if place is not None]
     if asked["plot"]:
@@ -187,9 +182,27 @@ def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> 
             stream.write(text)
     notes = list(dict.fromkeys(note for report in found.values() for note in report.public_notes))
     if as_json:
-        click.echo(
-            json.dumps(_summarise(path, plan, asked, confidence, found, by_epsilon, toml, notes, files), indent=2)
-        )
+        told = {name: report.alone().to_dict() for name, report in found.items()}
+        grid, answer = told.get("grid"), told.get("answer")
+        summary = {
+            "title": plan.title,
+            "plan": str(path),
+            "targets": answer["targets"] if answer and asked["targets"] else [],
+            "squared_error": asked["squared_error"],
+            "refined": told.get("refined"),
+            "answer": answer and {**answer, "meaning": in_words(meaning(plan))},
+            **{name: told.get(name) for name in ("forecast", "design", "outlook", "largest", "limits")},
+            "toml": toml,
+            "confidence": confidence,
+            "grid": grid["rows"] if grid else [],
+            "grid_delta": grid["delta"] if grid else None,
+            "trials": told.get("trials"),
+            "grid_trials": [{"epsilon": epsilon, **report.alone().to_dict()} for epsilon, report in by_epsilon.items()],
+            "theta": told.get("theta"),
+            "notes": notes,
+            "files": [str(place) for place in files],
+        }
+        say_json(summary)
         return
     compared = bool(asked["twin"] or asked["prior"]) and bool(private_tables(file))
     title = bold(plan.title or path.name)
@@ -213,48 +226,11 @@ def _check_places(path: Path, asked: Mapping[str, Any]) -> None:
         raise click.UsageError(f"{plot} exists already: choose another name, or replace it (--force)")
 
 
-def _weight(text: str) -> tuple[str, float]:
-    name, _, number = text.rpartition("=")
+def _weight(text: str) -> float:
     try:
-        return name.strip(), float(number)
+        return float(text)
     except ValueError:
-        raise click.UsageError(f"--weight {text!r}: write LEVEL=NUMBER, as in state=2") from None
-
-
-def _summarise(
-    path: Path,
-    plan: Plan,
-    asked: Mapping[str, Any],
-    confidence: float,
-    found: Mapping[str, Report],
-    by_epsilon: Mapping[float, Report],
-    toml: str | None,
-    notes: list[str],
-    files: list[Path],
-) -> dict[str, Any]:
-    from treetop.card import in_words
-    from treetop.card.meaning import meaning
-
-    told = {name: report.alone().to_dict() for name, report in found.items()}
-    grid, answer = told.get("grid"), told.get("answer")
-    return {
-        "title": plan.title,
-        "plan": str(path),
-        "targets": answer["targets"] if answer and asked["targets"] else [],
-        "squared_error": asked["squared_error"],
-        "refined": told.get("refined"),
-        "answer": answer and {**answer, "meaning": in_words(meaning(plan))},
-        **{name: told.get(name) for name in ("forecast", "design", "outlook", "largest", "limits")},
-        "toml": toml,
-        "confidence": confidence,
-        "grid": grid["rows"] if grid else [],
-        "grid_delta": grid["delta"] if grid else None,
-        "trials": told.get("trials"),
-        "grid_trials": [{"epsilon": epsilon, **report.alone().to_dict()} for epsilon, report in by_epsilon.items()],
-        "theta": told.get("theta"),
-        "notes": notes,
-        "files": [str(place) for place in files],
-    }
+        raise click.UsageError(f"--weight is {text!r}: write a number, as in --weight state=2") from None
 
 
 def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], toml: str | None) -> Iterator[str]:
@@ -263,13 +239,12 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
     from treetop.card import in_words
     from treetop.card.meaning import meaning
 
-    answers = ("answer", "forecast", "refined", "design")
-    for name in (*answers, "trials", "largest", "grid", "theta", "limits"):
+    for name in (*ANSWERS, "trials", "largest", "grid", "theta", "limits"):
         if (report := found.get(name)) is not None:
             yield f"{bold(report.title)}\n{report.alone()}"
             if name == "answer":
                 yield render_meaning(in_words(meaning(report.plan)))
-        if name == answers[-1] and toml is not None:
+        if name == ANSWERS[-1] and toml is not None:
             instead = "its own" if "design" in found else "its [loss]"
             yield f"{bold(f'For the plan file, in place of {instead}')}\n\n{toml}"
     if by_epsilon:
@@ -283,7 +258,6 @@ def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], tom
 def render_meaning(rows: Sequence[dict[str, Any]]) -> str:
     """Return the meaning of a loss for each party, as text."""
     from treetop.card.sentences import say_epsilon, say_odds
-    from treetop.plan.workload import text_table
 
     table = [("what it means for", "epsilon", "odds move by at most")]
     table += [(row["who"], say_epsilon(row["epsilon"]), say_odds(row["epsilon"])) for row in rows]
@@ -294,14 +268,14 @@ def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
         from treetop.plan.file import plan_schema
 
-        click.echo(json.dumps(plan_schema(), indent=2))
+        say_json(plan_schema())
         context.exit()
 
 
 @click.command()
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure margins and bounds are.")
-@_options
+@_questions
 @click.option("--against", type=click.Path(path_type=Path), help="Only what changed since an earlier plan file.")
 @click.option("--json", "as_json", is_flag=True, help="The same numbers for machines.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="The JSON Schema.")
@@ -311,33 +285,25 @@ def command(plan: Path, confidence: float, against: Path | None, as_json: bool, 
     With --target, find the smallest loss that is accurate enough; the plan may leave its loss open then. With --advise,
     find which tables to measure, in which order and with which shares.
     """
-    from treetop.plan.file import read_plan
+    from treetop.plan.file import differences, plan_text, read_plan
     from treetop.publishing.publish import plan_summary
 
     if against is not None:
-        _compare(against, plan, as_json)
+        found = differences(plan_text(against), plan_text(plan))
+        rows = [(one.field, one.before or "-", one.after or "-") for one in found]
+        if as_json:
+            say_json([asdict(one) for one in found])
+        elif found:
+            click.echo(text_table([("field", str(against), str(plan)), *rows], left=(0, 1, 2)))
+        else:
+            click.echo("Both say the same.")
         return
-    if any_given(asked):
+    if _given(asked) - {"runs", "threads", "total"}:  # those only say how trials are run, or how large the table is
         run(plan, asked, confidence, as_json)
         return
     file = read_plan(plan)
     summary = plan_summary(file, confidence, asked["total"])
-    click.echo(json.dumps(summary, indent=2) if as_json else render(file, summary))
-
-
-def _compare(before: Path, after: Path, as_json: bool) -> None:
-    """Print the fields that two plan files state differently."""
-    from treetop.plan.file import differences, plan_text
-    from treetop.plan.workload import text_table
-
-    found = differences(plan_text(before), plan_text(after))
-    if as_json:
-        click.echo(json.dumps([asdict(one) for one in found], indent=2))
-    elif found:
-        rows = [(one.field, one.before or "-", one.after or "-") for one in found]
-        click.echo(text_table([("field", str(before), str(after)), *rows], left=(0, 1, 2)))
-    else:
-        click.echo("Both say the same.")
+    say_json(summary) if as_json else click.echo(render(file, summary))
 
 
 def _margins(plan: Plan, percent: str) -> Iterator[str]:
@@ -355,8 +321,10 @@ def _margins(plan: Plan, percent: str) -> Iterator[str]:
 def render(file: PlanFile, summary: dict[str, Any]) -> str:
     """Return the plan's accuracy and cost for people."""
     from treetop._util.numbers import plain
+    from treetop.advice import HOW_TO, counts_groups, known_outlook, largest_sizes
     from treetop.card import in_words
     from treetop.card.statements import rows
+    from treetop.errors import translate_arguments
     from treetop.privacy.loss import COMPARED_AT
 
     plan, confidence = file.plan, summary["confidence"]
@@ -365,6 +333,12 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
     chance = "" if pure else f", but for a chance of delta {plain(plan.loss.delta or COMPARED_AT)}"
     levels = len(plan.spine.levels)
     size = f"{levels} level{'s' * (levels > 1)}, {plan.spine.leaves:,} possible leaves"
+    facts = summary["facts"]["sentences"]
+    largest = largest_sizes(plan, confidence) if counts_groups(plan) else None
+    outlook = known_outlook(file, None if summary["outlook"] is None else summary["outlook"]["total"])
+    verdict = None if outlook is None else render_outlook(outlook)
+    if outlook is None and plan.mechanism.name == "top-down":
+        verdict = translate_arguments(HOW_TO, "--{}".format)
     return "\n".join(
         [
             bold(plan.title or file.path.name),
@@ -376,8 +350,8 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             "",
             *_margins(plan, percent),
             "",
-            *_facts(summary["facts"]["sentences"]),
-            *_largest(plan, confidence),
+            *([bold("What is known and kept"), *(f"- {fact}" for fact in facts), ""] if facts else []),
+            *([] if largest is None else [bold(largest.title), str(largest), ""]),
             bold("Cost"),
             _cost(plan, summary["loss"]),
             *(style(f"Warning: {warning}", fg="red") for warning in summary["warnings"]),
@@ -391,14 +365,9 @@ def render(file: PlanFile, summary: dict[str, Any]) -> str:
             "",
             bold("Exact and unprotected"),
             *(f"- {thing}" for thing in summary["exact"]),
-            *_verdict(file, None if summary["outlook"] is None else summary["outlook"]["total"]),
+            *([] if verdict is None else ["", verdict]),
         ]
     )
-
-
-def _facts(sentences: list[str]) -> list[str]:
-    """Return the public facts, and their effect."""
-    return [bold("What is known and kept"), *(f"- {sentence}" for sentence in sentences), ""] if sentences else []
 
 
 def render_outlook(report: Report) -> str:
@@ -406,26 +375,6 @@ def render_outlook(report: Report) -> str:
     blocks = ["\n".join([bold(report.title), *report.notes])]
     blocks += [f"{bold(part.title)}\n{part}" for part in report.parts.values()]
     return "\n\n".join(blocks)
-
-
-def _verdict(file: PlanFile, total: float | None) -> Iterator[str]:
-    """Yield the verdict, or how to get one; nothing for a kind of plan that has none."""
-    from treetop.advice import HOW_TO, known_outlook
-    from treetop.errors import translate_arguments
-
-    if (found := known_outlook(file, total)) is not None:
-        yield from ("", render_outlook(found))
-    elif file.plan.mechanism.name == "top-down":
-        yield from ("", translate_arguments(HOW_TO, "--{}".format))
-
-
-def _largest(plan: Plan, confidence: float) -> Iterator[str]:
-    """Yield the cost of the largest size of groups."""
-    from treetop.advice import counts_groups, largest_sizes
-
-    if counts_groups(plan):
-        report = largest_sizes(plan, confidence)
-        yield from (bold(report.title), str(report), "")
 
 
 def _cost(plan: Plan, loss: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, without_rule
+from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, text_table
 from treetop.errors import QueryError, printable
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def command(
     """
     from treetop.domain.conditions import parse_conditions
     from treetop.release.count_table import noted, with_outside
+    from treetop.release.derived import DegreeTables, draw_degrees
     from treetop.release.release import Release
 
     if as_csv and as_json:
@@ -74,7 +75,8 @@ def command(
     if above is not None and derived != "share-above":
         raise click.UsageError("--above is for --derived share-above: add that, or leave it out")
     if plot is not None:
-        _draw(chosen, plot, levels[0] if levels else None, confidence)
+        draw_degrees(DegreeTables.of(chosen), plot, levels[0] if levels else None, confidence)
+        click.echo(f"{plot}: drawn.", err=True)
     if confidence is not None and chosen.confidence is None:
         raise QueryError(
             f"{folder} has no intervals: its plan has them off, or has none of its kind; drop --confidence"
@@ -96,21 +98,14 @@ def command(
             total = f"{sum(table['count'].to_pylist()):,} in "
             click.echo(render_rows(noted(shown), "count", total, table.num_rows, sys.stdout.isatty()))
         elif sys.stdout.isatty():
-            click.echo(render_count(table, confidence or chosen.confidence))
+            row, stated = table.to_pylist()[0], confidence or chosen.confidence
+            interval = f"({100 * stated:g} % noise interval {row['lower']:,} – {row['upper']:,})" if stated else ""
+            click.echo(f"{row['count']:,}   {interval}".rstrip())
         else:
             click.echo(chosen.total)
     if not as_json:
         for remark in _remarks(chosen, table, shown):
             click.echo(remark, err=True)
-
-
-def render_count(table: pa.Table, confidence: float | None) -> str:
-    """Return a single count for people on a terminal, with its interval if it has one."""
-    row = table.to_pylist()[0]
-    text = f"{row['count']:,}"
-    if confidence is not None:
-        text += f"   ({100 * confidence:g} % noise interval {row['lower']:,} – {row['upper']:,})"
-    return text
 
 
 def _remarks(chosen: Selection, table: pa.Table, shown: pa.Table) -> Iterator[str]:
@@ -172,7 +167,6 @@ def _print_derived(
     formats: tuple[bool, bool],
 ) -> None:
     from treetop.card import in_words
-    from treetop.plan.workload import text_table
     from treetop.release.derived import DegreeTables, GroupTables
 
     as_csv, as_json = formats
@@ -191,19 +185,12 @@ def _print_derived(
             rows = [
                 [printable(_cell(name, value, largest)) for name, value in row.items()] for row in table.to_pylist()
             ]
-            click.echo(without_rule(text_table([table.column_names, *rows], left=(0,) if level else ())))
+            click.echo(text_table([table.column_names, *rows], left=(0,) if level else (), rule=False))
     if not as_json:
         for remark in [*counted.get("sentences", ()), *([] if note is None else [note])]:
             click.echo(remark, err=True)
     if isinstance(tables, GroupTables) and (why := tables.why_no_interval(level)) is not None:
         click.echo(f"{why}.", err=True)
-
-
-def _draw(chosen: Selection, file: Path, level: str | None, confidence: float | None) -> None:
-    from treetop.release.derived import DegreeTables, draw_degrees
-
-    draw_degrees(DegreeTables.of(chosen), file, level, confidence)
-    click.echo(f"{file}: drawn.", err=True)
 
 
 def _cell(name: str, value: object, largest: int | None) -> str:

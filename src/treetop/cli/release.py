@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from treetop.cli.progress import Bar, check_interrupt, finish
-from treetop.cli.terminal import expect_head, style
+from treetop.cli.terminal import expect_head, say_json, style
 
 RUN = ("ledger", "dataset", "expect_head", "keep_measurements", "allow_dropped", "threads", "testing_key")
 """Options of the run itself; the others are about the folder."""
@@ -79,7 +78,7 @@ def command(plan: Path, table: str | None, out: Path, quiet: bool, as_json: bool
         done = publish(file, table, out, run, before_placing=finish, **options)
     summary = release_summary(file, done, tried=options["twin"] is not None)
     if as_json:
-        click.echo(json.dumps(summary, indent=2))
+        say_json(summary)
     elif not quiet:
         click.echo(render(summary))
 

@@ -12,8 +12,9 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -115,6 +116,28 @@ def numbers(_: click.Context, __: click.Parameter, text: str | None) -> tuple[fl
     return tuple(dict.fromkeys(found))
 
 
+def pairs(flag: str, example: str, given: Sequence[str]) -> list[tuple[str, str]]:
+    """Read an option that is written NAME=VALUE."""
+    found = [text.partition("=") for text in given]
+    for text, (name, _, value) in zip(given, found, strict=True):
+        if not name.strip() or not value:
+            raise click.UsageError(f"{flag} is {text!r}: write it as in {flag} {example}")
+    return [(name.strip(), value) for name, _, value in found]
+
+
+# The digits of an exponent are limited because 1e999999999 would be written out in full.
+_NUMBER = re.compile(
+    r"(?:[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})(?:[eE][-+]?[0-9]{1,3})?|[0-9]{1,99}/0*[1-9][0-9]{0,98}"
+)
+
+
+def number(text: str) -> Fraction:
+    """Read a number as it is written: 0.1, 1e-8 or 1/3, with no float in between."""
+    if not _NUMBER.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is not a positive number; write one such as 0.5, 1e-8 or 1/3")
+    return Fraction(text)
+
+
 def _hash(text: str) -> str:
     if not re.fullmatch("[0-9a-fA-F]{64}", text):
         raise click.BadParameter("give the 64 hexadecimal digits that `treetop ledger show FILE --head` printed")
@@ -176,33 +199,33 @@ def say_warning(card: dict[str, Any]) -> None:
         tell(render(warning))
 
 
+def text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = (), rule: bool = True) -> str:
+    """Lay out rows of text in columns, with a rule below the header or, as other programs have it, without."""
+    from treetop.plan import workload
+
+    header, below, *lines = workload.text_table(rows, left).split("\n")
+    return "\n".join([header, *([below] if rule else []), *lines])
+
+
 def render_rows(table: pa.Table, numbers: str, total: str, rows: int, for_terminal: bool) -> str:
     """Return a table for people, numbers from a column on: plain, or with a rule and a total on a terminal."""
-    from treetop.plan.workload import text_table
-
     names = table.column_names
     codes = names.index(numbers)
     columns = [[printable(code) for code in table.column(i).to_pylist()] for i in range(codes)]
-    columns += [[_number(value, for_terminal) for value in table[name].to_pylist()] for name in names[codes:]]
-    text = text_table([names, *zip(*columns, strict=True)], left=range(codes))
+    columns += [[_shown(value, for_terminal) for value in table[name].to_pylist()] for name in names[codes:]]
+    text = text_table([names, *zip(*columns, strict=True)], range(codes), rule=for_terminal)
     if not for_terminal:
-        return without_rule(text)
+        return text
     left = f"; {rows - table.num_rows:,} smaller not shown" if rows > table.num_rows else ""
     return f"{text}\n\n{total}{rows:,} row{'s' * (rows != 1)}{left}"
 
 
-def _number(value: float | str, for_terminal: bool) -> str:
+def _shown(value: float | str, for_terminal: bool) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int):
         return f"{value:,}" if for_terminal else str(value)
     return f"{value:.2f}"
-
-
-def without_rule(text: str) -> str:
-    """Return a table without the line below its header, as other programs have it."""
-    header, _, *lines = text.split("\n")
-    return "\n".join([header, *lines])
 
 
 def print_csv(table: pa.Table) -> None:
