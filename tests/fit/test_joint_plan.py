@@ -142,17 +142,49 @@ def test_intervals_are_narrower_than_those_of_one_measurement() -> None:
     assert (upper - lower < 1.6 * table.law.margin(Fraction(1, 20))).all()
 
 
-def test_a_plan_file_has_no_order_with_three_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def plan_text() -> str:
     listed = {name: json.dumps(tree.codes[-1].to_pylist()) for name, tree in TREES.items()}
     text = "".join(f"[attributes.{name}]\nvalues = {codes}\n" for name, codes in listed.items())
-    text += '[unit]\nentity = "visit"\ncontributions = 1\nneighbours = "replace"\n[loss]\nepsilon = 1\ndelta = 1e-8\n'
-    Path("plan.toml").write_text(text)
+    return text + (
+        '[unit]\nentity = "visit"\ncontributions = 1\nneighbours = "replace"\n[loss]\nepsilon = 1\ndelta = 1e-8\n'
+    )
+
+
+def test_a_plan_file_has_no_order_with_three_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.toml").write_text(text := plan_text())
     own = tt.read_plan("plan.toml").plan
     assert own.mechanism.name == "joint" and own.margins == "pairs"
     assert "fitted" in printed("plan", "plan.toml")
-    Path("plan.toml").write_text(text + "[release]\nresolve = { fdr = 0.05 }\n")
+    Path("plan.toml").write_text(text + '[spine]\norder = "joint"\n[release]\nresolve = { fdr = 0.05 }\n')
     assert "a joint fit has no order" in refused("plan", "plan.toml")[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("[release]\nresolve = { fdr = 0.05 }\n", "resolve"),
+        ('[release]\nprefer = "lower-error"\n', "prefer or a repair"),
+        ('[spine]\nmargins = "none"\n', "no margins"),
+        ('[facts]\nsex = "sexes.csv"\n', "public facts"),
+        ("[attributes.code]\n", "more than the 10,000,000 that it can list"),
+    ],
+)
+def test_without_an_order_what_cannot_be_fitted_jointly_goes_level_by_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sexes.csv").write_text("sex,count\nf,3000\nm,3000\n")
+    text = plan_text()
+    if more.startswith("[attributes"):
+        codes = json.dumps([f"{code:06}" for code in range(300_000)])
+        more = f"[attributes.code]\nvalues = {codes}\n"
+    Path("plan.toml").write_text(text + more)
+    own = tt.read_plan("plan.toml").plan
+    assert own.mechanism.name == "top-down"
+    assert list(own.spine.splits)[:2] == ["sex.value", "age.value"]
+    said = printed("plan", "plan.toml")
+    assert "is not possible here: " in said and reason in said
 
 
 @pytest.mark.parametrize(

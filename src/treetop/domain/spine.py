@@ -226,6 +226,16 @@ class Spine:
         chains = (BELOW.join(f"{name}.{level}" for level in tree.levels) for name, tree in attributes.items())
         return Spine([TIMES.join(chains)], attributes)
 
+    @staticmethod
+    def in_turn(attributes: Mapping[str, Hierarchy]) -> Spine:
+        """Refine a level of every attribute, then the next of each; those with few nodes come first."""
+        steps = [
+            (depth, size, f"{name}.{tree.levels[depth]}")
+            for name, tree in attributes.items()
+            for depth, size in enumerate(tree.sizes)
+        ]
+        return Spine([split for *_, split in sorted(steps, key=lambda step: step[:2])], attributes)
+
     @property
     def coded(self) -> tuple[str, ...]:
         """How columns become codes where they are not the codes themselves, in short words for the card."""

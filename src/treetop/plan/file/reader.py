@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_dat
 from treetop.plan.file.stated import PlanFile, Stated, read_stated
 from treetop.plan.group_unit import GroupUnit
 from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
-from treetop.plan.mechanism import JointMechanism, TopDown
+from treetop.plan.mechanism import MOST_CELLS, JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
@@ -334,9 +335,10 @@ def _read_spine(stated: Stated) -> PlanFile:
         unknown = treated
         _check_unknown(stated, unknown, trees)
     data["unknown"] = unknown
-    order = values["spine"]["order"]
+    order, unordered = values["spine"]["order"], ""
     if order is None and len(trees) > 2:
-        order = JointMechanism.name
+        unordered = _why_top_down(values, section, trees)
+        order = Spine.in_turn(trees).splits if unordered else JointMechanism.name
     spine = _make_spine(section["spine"], order, trees)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         stated.check_digest(name, tree)
@@ -366,7 +368,20 @@ def _read_spine(stated: Stated) -> PlanFile:
             mechanism = JointMechanism() if order == JointMechanism.name else TopDown()
             given = fields.arguments(values, "plan")
             plan = Plan(spine, protected, loss, split, facts=facts, mechanism=mechanism, **given)
-    return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, **described)
+    return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, unordered=unordered, **described)
+
+
+def _why_top_down(values: Mapping[str, Any], section: Mapping[str, Section], trees: Mapping[str, Hierarchy]) -> str:
+    """Return what a plan without order has that a joint fit cannot do; empty if there is nothing."""
+    cells = math.prod(tree.sizes[-1] for tree in trees.values())
+    reasons = {
+        f"{cells:,} cells, more than the {MOST_CELLS:,} that it can list": cells > MOST_CELLS,
+        "public facts": values[""]["facts"],
+        "resolve": values["release"]["resolve"] != "full",
+        "prefer or a repair": values["release"]["prefer"] is not None or section["repair"].values,
+        "no margins": section["spine"].has("margins") and values["spine"]["margins"] == "none",
+    }
+    return " and ".join(reason for reason, applies in reasons.items() if applies)
 
 
 def _named_split(
