@@ -236,3 +236,42 @@ def test_targets_are_about_measured_tables() -> None:
     assert margins["margin age * sex"] <= 20 and margins["margin age"] > margins["margin age * sex"]
     with pytest.raises(PlanError, match="is not measured by this plan"):
         tt.loss_for(plan(), ["place.town * age * sex = 20"])
+
+
+def test_a_design_shares_the_loss_among_the_tables_that_matter(tmp_path: Path) -> None:
+    found = tt.design(plan(), ["all 2-way"])
+    measured = {part.name: part.share for part in found.plan.margin_parts}
+    assert found.plan.mechanism.name == "joint" and all(" * " in name for name in measured)
+    assert len(found.rows) == len(found.plan.margin_tables) == 5
+    assert found["gain"] > 1.1
+    made(found.plan).save(tmp_path / "out")
+    assert [verdict.findings for verdict in tt.check(tmp_path / "out") if verdict.findings] == []
+    assert tt.Release.load(tmp_path / "out").table(["age", "sex"]).equals(made(found.plan).table(["age", "sex"]))
+
+
+def test_a_design_proposes_tables_of_several_attributes() -> None:
+    found = tt.design(plan(), ["all 3-way", "pairs with region"])
+    assert {margin.name for margin in found.plan.margin_tables} >= {
+        "place.region * age * sex", "place.region * age", "place.region * sex"
+    }  # fmt: skip
+    (row,) = [row for row in found.rows if row["counts"].count("×") == 2]
+    assert row["error_before"] is None and "a guess" in str(found)
+    with pytest.raises(PlanError, match="no attribute or level 'town1'"):
+        tt.design(plan(), ["pairs with town1"])
+    with pytest.raises(PlanError, match="there are 3 attributes"):
+        tt.design(plan(), ["all 4-way"])
+
+
+def test_a_design_gives_no_weight_to_noise() -> None:
+    found = tt.design(plan(), total=200)
+    assert "place.town * age" not in {margin.name for margin in found.plan.margin_tables}
+    assert "place.town" in {margin.name for margin in found.plan.margin_tables}
+    assert "mostly noise with 200 records: place town × age" in str(found)
+
+
+def test_a_design_is_filled_into_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.toml").write_text(plan_text())
+    printed("plan", "plan.toml", "--advise", "--care", "all 3-way", "--write", "designed.toml")
+    own = tt.read_plan("designed.toml").plan
+    assert own.mechanism.name == "joint" and "place * age * sex" in [margin.name for margin in own.margin_tables]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,6 +30,7 @@ from treetop.domain.marginal import Stage, depths_alone, exact_tables, margin_at
 from treetop.domain.spine import TIMES, WIDEST, Spine, apart
 from treetop.domain.unit import TOTAL
 from treetop.errors import FactError, PlanError, SpineError
+from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
 from treetop.plan.workload import text_table
 
@@ -35,7 +38,12 @@ PAIRS = 3.0
 """Weight of all pairs together beside all totals by default."""
 FINER = 2.0
 """Weight of the pairs of one level beside coarser ones by default: their counts are smaller, and errors matter more."""
-_HOW = "write 'totals', 'pairs', 'leaves', 'origin totals', 'state pairs' or a table, 'place.state * sex'"
+JOINT_CARE = ("all 1-way", "all 2-way")
+"""What a joint fit is designed for by default."""
+_HOW = (
+    "write 'totals', 'pairs', 'leaves', 'origin totals', 'state pairs', 'all 2-way', 'pairs with sex' or a table, "
+    "'place.state * sex'"
+)
 
 
 def read_objectives(spine: Spine, asked: Sequence[str] = ()) -> dict[Depths, float]:
@@ -95,6 +103,12 @@ def _tables(spine: Spine, name: str, text: str) -> list[Depths]:
                 "in 'place.state * sex'"
             )
         return found
+    if ways := re.fullmatch(r"all (\d+)-way", name):
+        if found := _ways(spine, int(ways[1])):
+            return found
+        raise PlanError(f"{text!r}: there are {len(spine.trees)} attributes: name a number of them")
+    if name.startswith("pairs with "):
+        return [table for table in _ways(spine, 2) if _is_with(spine, table, name.removeprefix("pairs with "), text)]
     if name in ("pairs", "leaves"):
         return _pairs(spine)[0 if name == "pairs" else -1 :]
     try:
@@ -120,6 +134,23 @@ def _pairs(spine: Spine) -> list[Depths]:
     """Return the tables of all attributes, each as fine as the others or as it gets; the last are the leaves."""
     deepest = max(len(tree.levels) for tree in spine.trees)
     return [tuple(min(depth, len(tree.levels)) for tree in spine.trees) for depth in range(1, deepest + 1)]
+
+
+def _ways(spine: Spine, number: int) -> list[Depths]:
+    """Return all tables of so many attributes: those of two as a joint fit measures them, else the coarsest."""
+    if number <= 2:
+        tables = margins_of(spine, "pairs", levels="kept")
+        return [table.depths for table in tables if len(table.attributes) == number]
+    every = range(len(spine.trees))
+    return [tuple(int(one in told) for one in every) for told in combinations(every, number)]
+
+
+def _is_with(spine: Spine, table: Depths, about: str, text: str) -> bool:
+    """Whether a table tells an attribute, or a level of that name."""
+    told = [own for own in _totals(spine, about) if any(own)]
+    if not told:
+        raise PlanError(f"{text!r}: there is no attribute or level {about!r}{nearest(about, spine.attributes)}")
+    return any(table[own.index(max(own))] >= max(own) for own in told)
 
 
 def design(
@@ -156,13 +187,18 @@ def design(
         notes = [*notes, OWN_FACTS]
     if total is None:
         total = own.population or (None if public is None else public.twin.total)
-    asked = read_objectives(own.spine, care)
+    joint, noisy = JointMechanism.runs(own), list[str]()
+    asked = read_objectives(own.spine, care or (JOINT_CARE if joint else ()))
+    if joint:
+        if public is not None:
+            raise PlanError("a twin tries plans that go level by level: leave it out, or give the plan an order")
+        asked, noisy = _readable(own, asked, total)
     # Without tables that have no error, such as a level with one node under an exact total.
     now = [found for found in expected_errors(own, list(asked)) if found.variance > 0]
     if not now:
         raise PlanError("every table that you care for is known without noise: name others with `care`")
     wanted = [one.table for one in now]
-    search = Search(own, wanted, [asked[table] for table in wanted], total)
+    search = (JointSearch if joint else Search)(own, wanted, [asked[table] for table in wanted], total)
     best = search.best()
     advised = search.as_plan(best)
     assert advised is not None, "a search keeps to candidates that keep the facts"
@@ -180,7 +216,7 @@ def design(
             "counts": before.title,
             "nodes": before.nodes,
             "weight": asked[before.table],
-            "error_before": before.error,
+            "error_before": before.error if before.is_told else None,
             "error": after.error,
             "tried_before": tried_before,
             "tried": tried_after,
@@ -188,8 +224,30 @@ def design(
         for before, after, tried_before, tried_after in zip(now, expected_errors(advised, there), *tried, strict=True)
     ]
     report = _report(own, advised, rows, search, best, None if public is None else public.words)
+    if noisy:
+        left = f"No weight has what would be mostly noise with {total:,.0f} records: {', '.join(noisy)}."
+        report = replace(report, notes=(*report.notes, "", left))
     found = known_outlook(advised, total)
     return replace(report, parts={} if found is None else {"outlook": found.alone()}, public_notes=tuple(notes))
+
+
+def _readable(plan: Plan, asked: dict[Depths, float], total: float | None) -> tuple[dict[Depths, float], list[str]]:
+    """Return the tables to care for without those that are mostly noise, and the names of these.
+
+    What a table has on average decides, beside the noise that it would have if all of them were measured alike. Without
+    a number of records, or if nothing is left, all of them count.
+    """
+    tables = tuple(dict.fromkeys((*(margin.depths for margin in plan.margin_tables), *asked)))
+    every = replace(
+        plan, margins=[margin_at(plan.spine, table).name for table in tables if any(table)], split="uniform"
+    )
+    errors = {one.table: one for one in expected_errors(every, list(asked))}
+    kept = {
+        table: weight
+        for table, weight in asked.items()
+        if total is None or total / errors[table].nodes >= errors[table].deviation
+    }
+    return (kept, [errors[table].title for table in asked if table not in kept]) if kept else (asked, [])
 
 
 def _refuse_what_has_no_choice(plan: Plan) -> None:
@@ -199,6 +257,8 @@ def _refuse_what_has_no_choice(plan: Plan) -> None:
             "levels are measured together. Choose its shares with `prior`, its loss with `targets`, and see what its "
             "largest size loses with `twin`"
         )
+    if JointMechanism.runs(plan):
+        return
     plan.refuse_unless_top_down()
     if plan.spine.goes_past:
         raise PlanError(
@@ -210,17 +270,22 @@ def _refuse_what_has_no_choice(plan: Plan) -> None:
 
 
 def _report(before: Plan, plan: Plan, rows: Sequence[Row], search: Search, best: Candidate, twin: str | None) -> Report:
-    gains = (row["weight"] * math.log(row["error_before"] / row["error"]) for row in rows if row["error"] > 0)
-    gain = math.exp(math.fsum(gains) / sum(row["weight"] for row in rows))
+    told = [row for row in rows if row["error"] > 0 and row["error_before"] is not None]
+    gains = (row["weight"] * math.log(row["error_before"] / row["error"]) for row in told)
+    gain = math.exp(math.fsum(gains) / (sum(row["weight"] for row in told) or 1.0))
 
     def better(error: str) -> Cell:
-        return lambda row: f"× {row[f'{error}_before'] / row[error]:.2f}" if row[error] > 0 else "-"
+        def cell(row: Row) -> str:
+            before, after = row[f"{error}_before"], row[error]
+            return f"× {before / after:.2f}" if after > 0 and before is not None else "-"
+
+        return cell
 
     columns: list[tuple[str, Cell]] = [
         ("counts", "{counts}"),
         ("public nodes", "{nodes:,}"),
         ("weight", "{weight:.3g}"),
-        ("error now", "{error_before:,.4g}"),
+        ("error now", lambda row: "a guess" if row["error_before"] is None else f"{row['error_before']:,.4g}"),
         ("advised", "{error:,.4g}"),
         ("better by", better("error")),
     ]
@@ -526,6 +591,43 @@ def _other_orders(steps: Steps) -> Iterator[Steps]:
             rest = tuple(one for one in step if one != own)
             yield *steps[:at], (own,), rest, *steps[at + 1 :]
             yield *steps[:at], rest, (own,), *steps[at + 1 :]
+
+
+class JointSearch(Search):
+    """The search for the tables of a joint fit: those of the plan, and those to care for."""
+
+    def best(self) -> Candidate:
+        """Return the tables that are worth their share; every attribute is told apart down to its leaves."""
+        now = self.now()
+        best = replace(now, margins=tuple(table for table in dict.fromkeys((*now.margins, *self.wanted)) if any(table)))
+        for table in sorted(best.margins, key=lambda table: -math.prod(map(_size_at, self.sizes, table))):
+            fewer = replace(best, margins=tuple(one for one in best.margins if one != table))
+            if table not in self.wanted and self._keeps(fewer) and self.value(fewer) <= self.value(best):
+                best = fewer
+        return best
+
+    def tables(self, candidate: Candidate) -> Tables:
+        """Return what a candidate measures."""
+        total = () if self.plan.levels[0].is_exact else ((0,) * len(self.sizes),)
+        return Tables(self.sizes, total, candidate.margins, self.plan.levels[0].is_exact, top_down=False)
+
+    def crossing(self, candidate: Candidate) -> tuple[Depths, ...]:
+        """Return nothing: no table has precedence."""
+        return ()
+
+    def _as_plan(self, candidate: Candidate) -> Plan | None:
+        try:
+            names = [margin_at(self.plan.spine, table).name for table in candidate.margins]
+            return replace(self.plan, margins=names, split="uniform")
+        except PlanError:  # some leaves would not be told apart
+            return None
+
+    def _keeps(self, candidate: Candidate) -> bool:
+        return self.as_plan(candidate) is not None
+
+
+def _size_at(sizes: Sequence[int], depth: int) -> int:
+    return sizes[depth]
 
 
 def _coarser(steps: Steps, attribute: int, depth: float = math.inf) -> int:

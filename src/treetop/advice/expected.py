@@ -26,6 +26,7 @@ MOST_COMPONENTS = 1 << 20
 """Most components of a table; a plan of twenty attributes with one level each has as many."""
 _NOTHING = 1e-300
 """Precision of what no table tells."""
+_GUESSED = 1e100
 MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 """The mean absolute value of normal noise, in standard deviations."""
 
@@ -133,7 +134,9 @@ class ErrorModel:
         weights = taken[:, first] * np.array([[leaves / tables.nodes(table)] for table in tables.all])
         added = (np.bincount(group, size * _under(lattice, table), len(first)) for table in self.wanted)
         coefficients = [own * leaves / tables.nodes(table) ** 2 for own, table in zip(added, self.wanted, strict=True)]
-        return np.array(coefficients).reshape(len(self.wanted), len(first)), weights
+        wanted = np.array(coefficients).reshape(len(self.wanted), len(first))
+        used = wanted.any(axis=0)
+        return wanted[:, used], weights[:, used]
 
     def _taken(self, lattice: Ints) -> Flags:
         """Whether the estimate takes each component (column) from each measured table (row)."""
@@ -213,6 +216,11 @@ class Expected:
     title: str
     nodes: int
     variance: float
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a measured table tells it; otherwise its counts are a guess."""
+        return self.variance < _GUESSED
 
     @property
     def deviation(self) -> float:

@@ -9,6 +9,7 @@ from treetop._util.numbers import positive
 from treetop.plan.fields.declarations import ORDERS
 from treetop.plan.file.describe import key, value
 from treetop.plan.file.edit import changed, moved, parsed
+from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
 
 Fields = Mapping[tuple[str, str], Any]
@@ -51,6 +52,8 @@ def _design(plan: Plan, text: str) -> Fields:
         ends = {name: plan.spine.attributes[name] for name in ("origin", "destination")}
         order = list(ORDERS[order](**ends).splits)
     margins = plan.margins if isinstance(plan.margins, str) else list(plan.margins)
+    if JointMechanism.runs(plan):
+        return {("spine", "margins"): margins, **split}
     return {**({} if order == splits else {("spine", "order"): splits}), ("spine", "margins"): margins, **split}
 
 
