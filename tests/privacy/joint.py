@@ -32,8 +32,18 @@ Rows = tuple[Leaf, ...]
 Tables = list[tuple[Law, NDArray[np.int64]]]
 
 
-def plan_of(neighbours: Neighbours, loss: tt.Loss) -> tt.Plan:
-    return tt.joint_plan(TREES, tt.Unit("person", contributions=1, neighbours=neighbours), loss)
+UNEVEN = {"place.town * age * sex": 5, "age": 2, "place.region * sex": 1, "sex": 3}
+"""Tables with shares such as a design gives, one of which is that of the leaves."""
+
+
+def plan_of(neighbours: Neighbours, loss: tt.Loss, *, uneven: bool = False) -> tt.Plan:
+    unit = tt.Unit("person", contributions=1, neighbours=neighbours)
+    if not uneven:
+        return tt.joint_plan(TREES, unit, loss)
+    split = {f"margin {name}": weight for name, weight in UNEVEN.items()} | (
+        {} if neighbours == "replace" else {"total": 1}
+    )
+    return tt.joint_plan(TREES, unit, loss, margins=list(UNEVEN), split=split)
 
 
 def release_of(plan: tt.Plan, rows: Iterable[Leaf]) -> tt.Release:
@@ -80,9 +90,9 @@ def neighbours_of(rows: Rows, neighbours: Neighbours) -> Iterator[Rows]:
 
 
 @audit
-def the_loss_of_a_joint_fit(neighbours: Neighbours, loss: tt.Loss) -> str | None:
+def the_loss_of_a_joint_fit(neighbours: Neighbours, loss: tt.Loss, *, uneven: bool = False) -> str | None:
     """Add up what all tables tell of one record, in all tables of at most two records and their neighbours."""
-    plan = plan_of(neighbours, loss)
+    plan = plan_of(neighbours, loss, uneven=uneven)
     every = [rows for number in range(3) for rows in combinations_with_replacement(LEAVES, number)]
     cells = {rows: measured(plan, rows) for rows in every}
     largest = max(
@@ -147,6 +157,8 @@ def joint_audits() -> dict[str, Audit]:
     for neighbours in ("replace", "add-remove"):
         for name, loss in (("rho", tt.Loss(rho=1)), ("pure", tt.Loss(epsilon=1))):
             audits[f"joint fit, loss, {neighbours}, {name}"] = partial(the_loss_of_a_joint_fit, neighbours, loss)
+            uneven = partial(the_loss_of_a_joint_fit, neighbours, loss, uneven=True)
+            audits[f"joint fit, loss, uneven shares, {neighbours}, {name}"] = uneven
         audits[f"joint fit, same measurements, {neighbours}"] = partial(
             a_joint_fit_follows_from_its_measurements, neighbours
         )

@@ -48,9 +48,7 @@ _QUESTIONS = (
         help="With --shares: what a part with the share p is dealt: log(1 + p), p (default) or p².",
     ),
     click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about."),
-    click.option(
-        "--care", multiple=True, help='With --advise: "origin totals", "all 2-way", "leaves=3".'
-    ),
+    click.option("--care", multiple=True, help='With --advise: "origin totals", "all 2-way", "leaves=3".'),
     click.option("--total", type=float, help="About how many records there are: what would be mostly noise?"),
     click.option("--write", type=click.Path(path_type=Path), help="Write the plan with the answer filled in."),
     click.option("--force", is_flag=True, help="Draw over a plot that is there already."),
