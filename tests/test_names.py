@@ -10,7 +10,7 @@ import pytest
 
 import treetop as tt
 from treetop import GroupUnit, read_plan
-from treetop.domain.spine import RESERVED, WrittenSpine
+from treetop.domain.spine import RESERVED
 from treetop.errors import PlanError, PlanFileError, SpineError
 
 SEX = tt.Hierarchy.flat(["f", "m"])
@@ -61,19 +61,6 @@ def test_two_names_that_differ_in_capitals_only_are_refused(tmp_path: Path) -> N
         read_plan(tmp_path / "plan.toml")
     with pytest.raises(SpineError, match="'sex' and 'Sex' differ only in capitals"):
         tt.Spine(["sex", "Sex"], {"sex": SEX, "Sex": SEX})
-
-
-def test_folders_that_were_written_with_such_names_are_read(tmp_path: Path) -> None:
-    spine = WrittenSpine(["Value", "sex", "Sex"], {"Value": SEX, "sex": SEX, "Sex": SEX})
-    plan = tt.Plan(spine, tt.Unit("person", neighbours="replace"), tt.Loss(rho=1))
-    table = pa.table({"Value": ["f", "m"], "sex": ["f", "m"], "Sex": ["f", "m"]})
-    tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32), keep_measurements=True)).save(tmp_path / "out")
-    again = tt.Release.load(tmp_path / "out")
-    assert again.total == 2 and list(again.spine.attributes) == ["Value", "sex", "Sex"]
-    assert [finding for verdict in tt.check(tmp_path / "out") for finding in verdict.findings] == []
-    again.reestimated().save(tmp_path / "again")
-    with pytest.raises(SpineError, match="cannot be called"):
-        WrittenSpine(["value"], {"value": SEX})
 
 
 @pytest.mark.parametrize("name", ["size", "group", "quantity", "Size", "GROUP"])

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from treetop.plan.file import PlanFile, draft_plan, read_plan
     from treetop.plan.group_unit import GroupUnit
     from treetop.plan.groups import group_plan
-    from treetop.plan.joint import joint_plan
-    from treetop.plan.plan import Plan
+    from treetop.plan.plan import Plan, joint_plan
     from treetop.privacy import Loss, Split, Unit
     from treetop.privacy.relation import register_relation
     from treetop.publishing.ask import ask
@@ -72,8 +71,7 @@ _NAMES = {
     "treetop.plan.file": "PlanFile draft_plan read_plan",
     "treetop.plan.group_unit": "GroupUnit",
     "treetop.plan.groups": "group_plan",
-    "treetop.plan.joint": "joint_plan",
-    "treetop.plan.plan": "Plan",
+    "treetop.plan.plan": "Plan joint_plan",
     "treetop.privacy": "Loss Split Unit",
     "treetop.privacy.relation": "register_relation",
     "treetop.publishing.ask": "ask",

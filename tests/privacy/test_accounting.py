@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from treetop.errors import LossError
-from treetop.privacy import epsilon_from_rho, epsilon_from_rho_loose, rho_from_epsilon, rho_from_epsilon_loose
+from treetop.privacy import epsilon_from_rho, rho_from_epsilon, rho_from_epsilon_loose
 
 CENSUS = Fraction(293764, 114921)
 
@@ -37,7 +37,6 @@ def test_rho_at_the_usual_epsilons_is_the_known_one(epsilon: float, rho: str) ->
 
 
 def test_the_loose_conversion_reproduces_the_papers() -> None:
-    assert f"{epsilon_from_rho_loose(CENSUS, 1e-10):.2f}" == "17.90"
     for epsilon, rho in [(0.1, "0.00013535"), (1, "0.0132154"), (10, "1.07988")]:
         assert round(rho_from_epsilon_loose(epsilon, 1e-8), len(rho) - 2) == Fraction(rho)
 
@@ -46,8 +45,7 @@ def test_the_loose_conversion_reproduces_the_papers() -> None:
 @given(epsilon=epsilons, delta=deltas)
 def test_the_loose_inverse_inverts_and_is_never_above_the_tight_one(epsilon: float, delta: float) -> None:
     rho = rho_from_epsilon_loose(epsilon, delta)
-    assert epsilon_from_rho_loose(rho, delta) <= epsilon
-    assert epsilon_from_rho_loose(rho, delta) == pytest.approx(epsilon, rel=1e-11)
+    assert float(rho) + 2 * math.sqrt(rho * -math.log(delta)) == pytest.approx(epsilon, rel=1e-11)
     assert rho <= rho_from_epsilon(epsilon, delta)
 
 
@@ -133,9 +131,8 @@ def test_the_composed_gaussians_of_the_levels_never_exceed_our_epsilon(
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1", None, 1e-200, 1e200])
 def test_losses_that_are_not_positive_numbers_are_refused(bad: Any) -> None:
-    for convert in (epsilon_from_rho, epsilon_from_rho_loose):
-        with pytest.raises(LossError, match="rho is"):
-            convert(bad, 1e-8)
+    with pytest.raises(LossError, match="rho is"):
+        epsilon_from_rho(bad, 1e-8)
     for invert in (rho_from_epsilon, rho_from_epsilon_loose):
         with pytest.raises(LossError, match="epsilon is"):
             invert(bad, 1e-8)
@@ -143,7 +140,7 @@ def test_losses_that_are_not_positive_numbers_are_refused(bad: Any) -> None:
 
 @pytest.mark.parametrize("bad", [0, 1, 1.5, -1e-8, math.nan, math.inf, False, "1e-8", None, 1e-200])
 def test_deltas_that_are_not_chances_are_refused(bad: Any) -> None:
-    for convert in (epsilon_from_rho, epsilon_from_rho_loose, rho_from_epsilon, rho_from_epsilon_loose):
+    for convert in (epsilon_from_rho, rho_from_epsilon, rho_from_epsilon_loose):
         with pytest.raises(LossError, match="delta is"):
             convert(1, bad)
 

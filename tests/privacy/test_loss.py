@@ -120,23 +120,6 @@ def test_asking_for_epsilon_at_a_senseless_delta_is_refused(loss: Loss, bad: flo
         loss.epsilon_at(bad)
 
 
-@settings(max_examples=30, deadline=None)
-@given(k=st.integers(1, 1000))
-def test_a_person_behind_k_units_loses_k_times_epsilon_or_k_squared_rho(k: int) -> None:
-    assert Loss(epsilon=0.3).for_records(k) == Loss(epsilon=k * Fraction(3, 10))
-    assert Loss(rho=0.01).for_records(k) == Loss(rho=Fraction(k * k, 100))
-    approximate = Loss(epsilon=1, delta=1e-8, accounting="zcdp")
-    behind = approximate.for_records(k)
-    assert behind == Loss(rho=k * k * approximate.budget, delta=1e-8)
-    assert behind.epsilon_at(1e-8) >= approximate.epsilon_at(1e-8)
-
-
-@pytest.mark.parametrize("k", [0, -1, True, 2.0, "2"])
-def test_a_person_has_a_positive_whole_number_of_units(k: Any) -> None:
-    with pytest.raises(LossError, match="whole number"):
-        Loss(epsilon=1).for_records(k)
-
-
 @pytest.mark.parametrize(
     ("loss", "sentence"),
     [
@@ -179,9 +162,8 @@ def test_a_number_written_for_people_is_close_and_never_understated(value: Fract
 def test_what_follows_from_the_rho_of_a_plan_is_not_guessed_by_a_loss_with_exact_accounting(accounting: Any) -> None:
     loss = Loss(epsilon=1, delta=1e-8, accounting=accounting)
     assert loss.epsilon_at(1e-8) == 1
-    for ask in (lambda: loss.epsilon_at(1e-6), lambda: loss.for_records(2)):
-        with pytest.raises(LossError, match=r"Loss\(rho=plan\.spent\)"):
-            ask()
+    with pytest.raises(LossError, match=r"Loss\(rho=plan\.spent\)"):
+        loss.epsilon_at(1e-6)
     assert loss != Loss(epsilon=1, delta=1e-8, accounting="zcdp")
     assert eval(repr(loss)) == loss
 

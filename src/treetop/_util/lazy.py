@@ -49,9 +49,10 @@ def deferring(*names: str) -> Callable[[C], C]:
     return of
 
 
-def is_made(one: object, name: str) -> bool:
-    """Whether a field has its value already."""
-    return not isinstance(one.__dict__[name], _Later)
+def set_fields(one: object, **values: Any) -> None:
+    """Set fields of a frozen dataclass that is being made."""
+    for name, value in values.items():
+        object.__setattr__(one, name, value)
 
 
 def changed(one: T, **changes: Any) -> T:

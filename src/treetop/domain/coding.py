@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.choices import nearest
-from treetop._util.lazy import FrozenMap
+from treetop._util.lazy import FrozenMap, set_fields
 from treetop.errors import HierarchyError
 from treetop.io.row_batch import as_plain, as_text
 
@@ -108,7 +108,7 @@ class Bands:
         own = tuple(Decimal(str(edge)) for edge in edges) if numbers else ()
         if not own or not all(edge.is_finite() for edge in own) or any(low >= high for low, high in pairwise(own)):
             raise HierarchyError(f"bands begin at {edges!r}: give rising numbers, as in bands = [0, 15, 65]")
-        object.__setattr__(self, "edges", own)
+        set_fields(self, edges=own)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -189,9 +189,8 @@ class Dates:
                 raise HierarchyError(f"dates have no level {level!r}{nearest(level, UNITS)}: name {', '.join(UNITS)}")
         if not levels or sorted(set(levels), key=UNITS.index) != list(levels):
             raise HierarchyError(f"levels of dates go from coarse to fine: name some of {', '.join(UNITS)}, in order")
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "first", _day("first", self.first, last=False))
-        object.__setattr__(self, "last", _day("last", self.last, last=True))
+        days = {name: _day(name, getattr(self, name), last=name == "last") for name in ("first", "last")}
+        set_fields(self, levels=levels, **days)
         if not 0 <= (self.last - self.first).days < _MOST_DAYS:  # type: ignore[operator]
             raise HierarchyError(
                 f"dates go from {self.first} to {self.last}: give the first day before the last, at most 1,000 years "

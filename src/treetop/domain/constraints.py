@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from treetop._util.dtypes import Ints
 from treetop._util.lazy import FrozenMap
 from treetop._util.numbers import NO_BOUND
+from treetop.domain.marginal import is_within
 from treetop.domain.spine import Spine
 from treetop.domain.spine_level import AttributeStep, Level, Nodes
 from treetop.domain.table_cells import (
@@ -24,7 +25,6 @@ from treetop.domain.table_cells import (
     Possible,
     PossibleCells,
     complement,
-    is_coarser,
     meet,
     ordered_cells,
 )
@@ -200,7 +200,7 @@ class PublicFacts:
         """Return the bounds of a table's cells, from its own constraint and those of finer tables."""
         if depths not in self._at:
             stated = [fact.boxes for fact in self.facts if fact.boxes is not None and fact.table.depths == depths]
-            finer = (self.at(one) for one in self.bounded if one != depths and is_coarser(depths, one))
+            finer = (self.at(one) for one in self.bounded if one != depths and is_within(depths, one))
             bounds = [*stated, *(boxes.summed(depths, self.possible) for boxes in finer)]
             possible = [one.possible(self.possible) for one in bounds]
             self._at[depths] = CellBounds.joined(CellNumbering(self.spine, depths), possible)
@@ -217,7 +217,7 @@ class PublicFacts:
 
     def decides(self, depths: Depths) -> bool:
         """Whether all counts of a table are known: by exact facts, or by an invariant that a run reads."""
-        if any(is_coarser(depths, invariant) for invariant in self.invariants):
+        if any(is_within(depths, invariant) for invariant in self.invariants):
             return True
         return self.says_something(depths) and self.exact(depths) is not None
 
@@ -230,7 +230,7 @@ class PublicFacts:
     def says_something(self, depths: Depths) -> bool:
         """Whether there are bounds of the cells of a table, by its own facts or those of finer tables."""
         # Asked first, since a table that is finer than all facts may have more cells than can be numbered.
-        return any(is_coarser(depths, table) for table in self.bounded) and len(self.at(depths).cells) > 0
+        return any(is_within(depths, table) for table in self.bounded) and len(self.at(depths).cells) > 0
 
     def bounds(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
         """Return the least and the most that nodes have, given by attribute: such that their children can share it."""

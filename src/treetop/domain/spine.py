@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from treetop._util.choices import nearest
-from treetop._util.lazy import FrozenMap
+from treetop._util.lazy import FrozenMap, set_fields
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine_level import AttributeStep, Level
 from treetop.domain.unit import TOTAL
@@ -185,20 +185,21 @@ class Spine:
         if not self.attributes:
             raise SpineError("a spine needs at least one attribute with a hierarchy")
         for name in self.attributes:
-            if (problem := self._problem_with(name)) is not None:
+            others = itertools.takewhile(lambda other: other != name, self.attributes)  # noqa: B023 - used at once
+            if (problem := problem_with_name(name, others)) is not None:
                 raise SpineError(problem)
         _refuse_alike(self.attributes)
         steps = tuple(_parse_step(split, self.attributes) for split in self.splits)
         splits = [split for step in steps for chain in step for split in chain]
         trees = [tree.select(_refined(name, splits, tree)) for name, tree in self.attributes.items()]
         chains = [[BELOW.join(".".join(split) for split in chain) for chain in step] for step in steps]
-        object.__setattr__(self, "splits", tuple(map(TIMES.join, chains)))
-        object.__setattr__(self, "attributes", FrozenMap(self.attributes))
-        object.__setattr__(self, "trees", tuple(trees))
-        object.__setattr__(self, "levels", _levels(steps, list(self.attributes), trees))
-
-    def _problem_with(self, name: str) -> str | None:
-        return problem_with_name(name, itertools.takewhile(lambda other: other != name, self.attributes))
+        set_fields(
+            self,
+            splits=tuple(map(TIMES.join, chains)),
+            attributes=FrozenMap(self.attributes),
+            trees=tuple(trees),
+            levels=_levels(steps, list(self.attributes), trees),
+        )
 
     @staticmethod
     def destination_first(origin: Hierarchy, destination: Hierarchy) -> Spine:
@@ -255,7 +256,7 @@ class Spine:
     def with_levels(self, levels: Sequence[Level]) -> Spine:
         """Return the same order with levels restricted to possible children."""
         same = copy.copy(self)
-        object.__setattr__(same, "levels", tuple(levels))
+        set_fields(same, levels=tuple(levels))
         return same
 
     @cached_property
@@ -371,14 +372,6 @@ class Spine:
 
     def __repr__(self) -> str:
         return f"Spine({' > '.join(level.name for level in self.levels)}; {self.leaves:,} leaves)"
-
-
-class WrittenSpine(Spine):
-    """The spine of a folder: names that only capitals tell from others were free once, and can be read."""
-
-    def _problem_with(self, name: str) -> str | None:
-        free = name.casefold() in RESERVED and name not in RESERVED
-        return None if free else problem_with_name(name)
 
 
 def _alternate(one: tuple[str, Hierarchy], other: tuple[str, Hierarchy]) -> Spine:

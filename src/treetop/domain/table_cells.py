@@ -28,14 +28,15 @@ _MOST = 1 << 62
 """Cells have numbers of 64 bits."""
 
 
+def find_cells(cells: Ints, asked: Ints) -> tuple[Ints, Flags]:
+    """Return the place of each asked cell among some that ascend, and whether it is one of them."""
+    place = np.minimum(np.searchsorted(cells, asked), max(len(cells) - 1, 0))
+    return place, np.asarray(cells[place] == asked) if len(cells) else np.zeros(len(asked), np.bool_)
+
+
 def meet(one: Depths, other: Depths) -> Depths:
     """Return the finest table that both tables tell."""
     return tuple(map(min, one, other))
-
-
-def is_coarser(one: Depths, other: Depths) -> bool:
-    """Whether a table is told by another, or is the same."""
-    return meet(one, other) == one
 
 
 def above(tree: Hierarchy, depth: int, refined: int, nodes: Ints) -> Ints:
@@ -99,11 +100,7 @@ class CellNumbering:
 
     def counted(self, cells: Ints, nodes: Sequence[Ints] | NDArray[np.integer], refined: Depths, number: Ints) -> Ints:
         """Return the sums over the given cells, ascending, of so many records per node; other nodes are left out."""
-        if len(cells) == 0:
-            return np.zeros(0, np.int64)
-        own = self.numbers(nodes, refined)
-        place = np.minimum(np.searchsorted(cells, own), len(cells) - 1)
-        there = cells[place] == own
+        place, there = find_cells(cells, self.numbers(nodes, refined))
         count = np.zeros(len(cells), np.int64)
         np.add.at(count, place[there], number[there])
         return count
@@ -164,9 +161,7 @@ class PossibleCells:
     def allows(self, depths: Depths, nodes: NDArray[np.integer]) -> Flags:
         """Tell which nodes, by attribute, are possible."""
         table, cells = self.at(depths)
-        asked = table.numbers(nodes, depths)
-        place = np.minimum(np.searchsorted(cells, asked), len(cells) - 1)
-        return np.asarray(cells[place] == asked) if len(cells) else np.zeros(len(asked), np.bool_)
+        return find_cells(cells, table.numbers(nodes, depths))[1]
 
     def families(self, depths: Depths, attribute: int) -> tuple[CellNumbering, int, Ints]:
         """Return the possible cells of a table, grouped by their other attributes and sorted by the nodes of this one.
@@ -270,9 +265,7 @@ def _number(rule: PossibleCells, fine: Depths, coarse: Depths, inside: Ints) -> 
     summed = CellNumbering(spine, meet(coarse, rule.depths))
     group, place = np.unique(summed.numbers(nodes, table.depths), return_inverse=True)
     total = np.bincount(place, weight, len(group)).astype(np.int64) if len(group) else np.zeros(0, np.int64)
-    asked = summed.numbers(inside, coarse)
-    at = np.minimum(np.searchsorted(group, asked), max(len(group) - 1, 0))
-    there = group[at] == asked if len(group) else np.zeros(len(asked), np.bool_)
+    at, there = find_cells(group, summed.numbers(inside, coarse))
     return np.where(there, total[at] if len(group) else 0, 0) * outside
 
 
@@ -340,8 +333,7 @@ class CellBounds:
         """Return the lower and the upper bound of each of some cells."""
         if len(self.cells) == 0:
             return np.zeros(len(cells), np.int64), np.full(len(cells), NO_BOUND, np.int64)
-        place = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
-        there = self.cells[place] == cells
+        place, there = find_cells(self.cells, cells)
         return np.where(there, self.lower[place], 0), np.where(there, self.upper[place], NO_BOUND)
 
     def possible(self, possible: Possible) -> CellBounds:

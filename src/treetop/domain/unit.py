@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, cast
 
 from treetop._util.choices import Choices, with_article
-from treetop._util.lazy import FrozenMap
+from treetop._util.lazy import FrozenMap, set_fields
 from treetop._util.numbers import whole
 from treetop.errors import PlanError, UnitError
 
@@ -131,28 +131,32 @@ class Unit:
         if id is not None and not _is_name(id):
             raise UnitError(f"The unit's id is {id!r}; name the column that identifies one {entity}, or omit it.")
         most = _whole(contributions, "contributions")
-        object.__setattr__(self, "entity", entity)
-        object.__setattr__(self, "contributions", most)
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "id", id)
-        object.__setattr__(self, "per_node", _caps({} if per_node is None else per_node, most))
+        caps = _caps({} if per_node is None else per_node, most)
         if population is not None and whole(population) is None:
             raise UnitError(
                 f"The unit's population is {population!r}; give the least number of units that there are publicly, a "
                 "whole number, 1 or more, or omit it."
             )
-        object.__setattr__(self, "population", None if population is None else whole(population))
-        object.__setattr__(self, "id_clean", _ways(id_clean, id))
-        missing = bool(may_be_missing) and self.rule.keeps_number and most == 1
-        object.__setattr__(self, "may_be_missing", missing)
+        ways = _ways(id_clean, id)
         if distinct and id is None:
             raise UnitError(
                 f"The unit's distinct says that a leaf counts once of each {entity}, which is enforced by an id, and "
                 "there is none; name its column, or declare a cap of 1 at the finest level with per_node."
             )
-        object.__setattr__(self, "distinct", bool(distinct))
-        object.__setattr__(self, "leaf", None)
-        object.__setattr__(self, "graph", None)
+        set_fields(
+            self,
+            entity=entity,
+            contributions=most,
+            neighbours=neighbours,
+            id=id,
+            per_node=caps,
+            population=None if population is None else whole(population),
+            id_clean=ways,
+            may_be_missing=bool(may_be_missing) and NEIGHBOURS[str(neighbours)].keeps_number and most == 1,
+            distinct=bool(distinct),
+            leaf=None,
+            graph=None,
+        )
 
     def at_leaves(self, level: str) -> Unit:
         """Return the unit where the finest level has this name, which decides what distinct records mean.
@@ -163,7 +167,7 @@ class Unit:
         if not self.distinct or self.leaf == level:
             return self
         unit = copy(self)
-        object.__setattr__(unit, "leaf", level)
+        set_fields(unit, leaf=level)
         return unit
 
     @property
@@ -211,7 +215,7 @@ class Unit:
     @property
     def cumulative(self) -> bool:
         """Whether the values of an axis are each counted with those below, such as groups of at most a size."""
-        return False
+        return bool(getattr(self, "form", None) == "cumulative")
 
     @property
     def binding(self) -> dict[str, Any]:

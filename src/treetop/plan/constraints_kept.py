@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from treetop.domain.constraints import INVARIANT, NarrowLevel, PublicFacts, TableFact
-from treetop.domain.marginal import Margin, exact_margins, title_of
+from treetop.domain.marginal import Margin, exact_margins, is_within, title_of
 from treetop.domain.spine import Spine
 from treetop.domain.spine_level import Level
-from treetop.domain.table_cells import Depths, is_coarser, meet
+from treetop.domain.table_cells import Depths, meet
 from treetop.domain.unit import GuaranteeCondition, Unit
 from treetop.errors import FactError, UnkeptFact
 from treetop.io.table import same_table
@@ -72,9 +72,7 @@ class FactCheck:
             boxes = compared.at(depths)
             meeting = np.flatnonzero((boxes.lower == boxes.upper) & (boxes.upper > 0))
             if len(meeting):
-                names = [
-                    one.words for one in compared if one.boxes is not None and is_coarser(depths, one.table.depths)
-                ]
+                names = [one.words for one in compared if one.boxes is not None and is_within(depths, one.table.depths)]
                 cell = boxes.table.words(int(boxes.cells[meeting[0]]))
                 _refuse_fixed(" and ".join(names), f" and fixes the count of {cell}", unit)
 
@@ -252,4 +250,4 @@ def exact_beside(spine: Spine, facts: PublicFacts) -> tuple[Depths, ...]:
 
 def finest(tables: Sequence[Depths]) -> tuple[Depths, ...]:
     """Return the tables that are not sums of another one."""
-    return tuple(one for one in tables if not any(one != other and is_coarser(one, other) for other in tables))
+    return tuple(one for one in tables if not any(one != other and is_within(one, other) for other in tables))

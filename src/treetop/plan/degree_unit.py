@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from treetop._util.choices import nearest, with_article
+from treetop._util.lazy import set_fields
 from treetop._util.numbers import Number, positive, whole
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
 from treetop.errors import PlanError
@@ -207,7 +208,7 @@ class DegreeFacts(GraphRules):
         if self.degree in ("in", "out") and not self.directed:
             raise PlanError(f'edges without direction neither come in nor go out: leave degree = "{self.degree}" out')
         if self.degree == self._usual:
-            object.__setattr__(self, "degree", None)  # said or not, it is the same plan
+            set_fields(self, degree=None)  # said or not, it is the same plan
 
     @property
     def _usual(self) -> Degree:
@@ -268,14 +269,7 @@ class DegreeUnit(Unit):
             raise PlanError(f"largest is {largest!r}: give the largest degree, a whole number from 1 to a million")
         most = _kept_of_a_list(graph, contributions)
         super().__init__(check_entity(graph.relation, entity), most, neighbours, population=population)
-        object.__setattr__(self, "graph", graph)
-        object.__setattr__(self, "form", form)
-        object.__setattr__(self, "largest", largest)
-
-    @property
-    def cumulative(self) -> bool:
-        """Whether people of each degree are counted with those of lower ones."""
-        return self.form == "cumulative"
+        set_fields(self, graph=graph, form=form, largest=largest)
 
     @property
     def binding(self) -> dict[str, Any]:
@@ -283,10 +277,7 @@ class DegreeUnit(Unit):
         event = {"edge": "join-leave", "user-out": "group"}[self.graph.relation]
         return {"entity": self.graph.kind.entity, "event": event, "quantity": 1}
 
-    @property
-    def moves_by_one(self) -> bool:
-        """False: one unit may move a count of people by several."""
-        return False
+    moves_by_one = False
 
     def sensitivity(self, level: str) -> Sensitivity:
         """Return how far one unit can move the counts of a level or of the choice of theta."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from treetop._util.choices import nearest
+from treetop._util.lazy import set_fields
 from treetop._util.numbers import whole
 from treetop.domain.unit import Neighbours
 from treetop.errors import PlanError, UnitError
@@ -102,8 +103,7 @@ Which groups there are, and in which region, is public.
         if largest is not None and whole(largest) is None:
             raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
         super().__init__(entity, 1, _NEIGHBOURS[str(event)], id, population=population)
-        for name, value in (("event", event), ("quantity", most), ("form", form), ("largest", largest)):
-            object.__setattr__(self, name, value)
+        set_fields(self, event=event, quantity=most, form=form, largest=largest)
 
     def in_plan(self, form: Form, largest: int, id: str | None = None, population: int | None = None) -> GroupUnit:
         """Return the unit with what a plan adds to it."""
@@ -122,20 +122,8 @@ Which groups there are, and in which region, is public.
         """Properties that the noise of histograms by region is bound to."""
         return {"entity": self.entity, "event": self.event, "quantity": self.quantity}
 
-    @property
-    def cumulative(self) -> bool:
-        """Whether groups of each size are counted with those of smaller ones."""
-        return self.form == "cumulative"
-
-    @property
-    def displaces(self) -> bool:
-        """False: a person who is twice in the table is refused."""
-        return False
-
-    @property
-    def moves_by_one(self) -> bool:
-        """False: one unit may move a count of groups by several."""
-        return False
+    displaces = False  # a person who is twice in the table is refused
+    moves_by_one = False
 
     @property
     def stated_id(self) -> str | None:

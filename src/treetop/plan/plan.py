@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from treetop._util.choices import nearest
-from treetop._util.lazy import FrozenMap
+from treetop._util.lazy import FrozenMap, set_fields
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
 from treetop.domain.constraints import ORDERED, PAIR, PublicFacts, is_narrow, narrowed
@@ -82,42 +82,41 @@ class Plan:
             )
         self.reader.check(self)
         if not self.mechanism.has_margins:
-            object.__setattr__(self, "margins", "none")
+            set_fields(self, margins="none")
         self._settle_preference()
-        object.__setattr__(self, "facts", self._read_facts())
+        set_fields(self, facts=self._read_facts())
         self._settle_pairs()
         if self.facts or is_narrow(self.spine):
-            object.__setattr__(self, "spine", narrowed(self.spine, self.public_facts.possible))
+            set_fields(self, spine=narrowed(self.spine, self.public_facts.possible))
         _choice("repair", self.repair, tuple(REPAIRS))
         _choice("order", self.order, tuple(ORDERS))
-        object.__setattr__(self, "resolve", Resolution.of(self.resolve) or "full")
+        set_fields(self, resolve=Resolution.of(self.resolve) or "full")
         if REPAIRS[self.repair].again and self.resolve != "full":
             raise PlanError(
                 'prefer = "lower-error" estimates every count again from all measurements, and what resolve leaves '
                 "unnamed has no place in a second estimate: leave resolve out, or prefer"
             )
         if self.confidence is not None:
-            object.__setattr__(self, "confidence", as_confidence(self.confidence))
+            set_fields(self, confidence=as_confidence(self.confidence))
         if isinstance(self.unknown, Mapping):
             self._check_unknown()
         else:
             _choice("unknown", self.unknown, ("error", "drop"))
         if isinstance(self.split, Mapping):
-            object.__setattr__(self, "split", FrozenMap(self.split))
+            set_fields(self, split=FrozenMap(self.split))
         if not isinstance(self.margins, str):
-            object.__setattr__(self, "margins", tuple(margin.name for margin in self.margin_tables))
+            set_fields(self, margins=tuple(margin.name for margin in self.margin_tables))
         if not self.margin_tables:
-            object.__setattr__(self, "margins", "none")
+            set_fields(self, margins="none")
         self._check_caps()
-        object.__setattr__(self, "unit", self.unit.at_leaves(self.spine.levels[-1].name))
+        set_fields(self, unit=self.unit.at_leaves(self.spine.levels[-1].name))
         self.mechanism.check(self)
         FactCheck(self.spine, self.public_facts, self.margin_tables)(
             self.unit, REPAIRS[self.repair], drops(self.unknown)
         )
         self.loss.refuse_large_delta(self.population, f"the least number of units ({self.unit.entity}) that is public")
         budget, workload = self.mechanism.tables(self)
-        object.__setattr__(self, "budget", budget)
-        object.__setattr__(self, "workload", workload)
+        set_fields(self, budget=budget, workload=workload)
         self.mechanism.check_workload(self)
         self.reader.check_workload(self)
 
@@ -128,8 +127,7 @@ class Plan:
         chosen = PREFERENCES[self.prefer]
         if (self.repair, self.order) not in (("chebyshev", "ascending"), (chosen.repair, chosen.order)):
             raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
-        for name, value in (("repair", chosen.repair), ("order", chosen.order), ("prefer", None)):
-            object.__setattr__(self, name, value)
+        set_fields(self, repair=chosen.repair, order=chosen.order, prefer=None)
 
     @property
     def pairs(self) -> tuple[int, int] | None:
@@ -156,7 +154,7 @@ class Plan:
             raise PlanError(f"{about} tables of one end would be measured: refine the two ends one after the other")
         if self.resolve != "full":
             raise PlanError(f"{about} a count that stays at a coarser node would be left at one end: leave resolve out")
-        object.__setattr__(self, "margins", "none")
+        set_fields(self, margins="none")
 
     @property
     def preference(self) -> Prefer | None:
@@ -196,7 +194,7 @@ class Plan:
                     '"error"'
                 )
         dropped = set(stated.values()) == {"drop"} and len(stated) == len(self.spine.attributes)
-        object.__setattr__(self, "unknown", "drop" if dropped else FrozenMap(stated) if stated else "error")
+        set_fields(self, unknown="drop" if dropped else FrozenMap(stated) if stated else "error")
 
     @property
     def population(self) -> int | None:
@@ -356,3 +354,32 @@ class Plan:
 def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
+
+
+def joint_plan(
+    attributes: Mapping[str, Hierarchy],
+    unit: Unit,
+    loss: Loss,
+    *,
+    margins: Margins = "pairs",
+    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+    unknown: Unknown = "error",
+    title: str = "",
+    confidence: Number | None = CONFIDENCE,
+) -> Plan:
+    """Return a plan that measures tables of a few attributes, and fits one table of all attributes to them.
+
+    It suits several attributes with few values each. By default `margins` are the tables of every attribute alone and
+    of every two; all are measured with equal shares of the loss unless `split` says otherwise.
+    """
+    return Plan(
+        Spine.bottom_up(attributes),
+        unit,
+        loss,
+        split=split,
+        unknown=unknown,
+        title=title,
+        confidence=confidence,
+        margins=margins,
+        mechanism=JointMechanism(),
+    )

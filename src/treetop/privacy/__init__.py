@@ -7,7 +7,6 @@ from treetop.privacy.loss import (
     Loss,
     Split,
     epsilon_from_rho,
-    epsilon_from_rho_loose,
     rho_from_epsilon,
     rho_from_epsilon_loose,
     shares,
@@ -15,5 +14,5 @@ from treetop.privacy.loss import (
 
 __all__ = [
     "TOTAL", "Accounting", "Definition", "Loss", "Neighbours", "Sensitivity", "Split", "Unit", "epsilon_from_rho",
-    "epsilon_from_rho_loose", "rho_from_epsilon", "rho_from_epsilon_loose", "shares",
+    "rho_from_epsilon", "rho_from_epsilon_loose", "shares",
 ]  # fmt: skip

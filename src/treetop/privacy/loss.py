@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
 from treetop._util.choices import nearest
-from treetop._util.lazy import FrozenMap
-from treetop._util.numbers import SMALLEST, Number, delta_between_0_and_1, plain, positive, rounded_up, whole
+from treetop._util.lazy import FrozenMap, set_fields
+from treetop._util.numbers import SMALLEST, Number, delta_between_0_and_1, plain, positive, rounded_up
 from treetop.domain.unit import TOTAL
 from treetop.errors import IncompletePlan, LossError
 
@@ -39,7 +39,7 @@ class Split:
                 f"The shares of the loss sum to {total}, not 1; "
                 f"write them as weights (Split.weighted), or as these exact shares: {remedy}."
             )
-        object.__setattr__(self, "shares", FrozenMap(exact))
+        set_fields(self, shares=FrozenMap(exact))
 
     @classmethod
     def uniform(cls, levels: Sequence[str]) -> Split:
@@ -157,14 +157,6 @@ def _tight_rho(exact_epsilon: Fraction, delta: Fraction) -> Fraction:
         return _down((_decimal(exact_epsilon) - _offset(s, log)) / (1 + s))
 
 
-def epsilon_from_rho_loose(rho: Number, delta: Number) -> float:
-    """The older epsilon = rho + 2√(rho·ln(1/δ)), BS Proposition 1.3: only to reproduce papers."""
-    exact_rho = positive(rho, "rho")
-    with localcontext(_LONG):
-        value = _decimal(exact_rho)
-        return rounded_up(value + 2 * (value * _log_inverse(delta)).sqrt())
-
-
 def rho_from_epsilon_loose(epsilon: Number, delta: Number) -> Fraction:
     """The rho with this loose epsilon, rounded down to 12 digits: only to reproduce papers."""
     exact_epsilon = positive(epsilon, "epsilon")
@@ -268,12 +260,15 @@ class Loss:
             raise LossError(f"The loss {missing}; give epsilon and delta, or rho, or epsilon alone.")
         if epsilon is not None and rho is not None:
             raise LossError("The loss has both epsilon and rho, which each set it; give one of them.")
-        object.__setattr__(self, "epsilon", None if epsilon is None else _at_most(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", None if delta is None else delta_between_0_and_1(delta))
-        object.__setattr__(self, "rho", None if rho is None else _at_most(rho, "rho"))
-        object.__setattr__(self, "accounting", accounting)
-        object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "large_delta", large_delta)
+        set_fields(
+            self,
+            epsilon=None if epsilon is None else _at_most(epsilon, "epsilon"),
+            delta=None if delta is None else delta_between_0_and_1(delta),
+            rho=None if rho is None else _at_most(rho, "rho"),
+            accounting=accounting,
+            noise=noise,
+            large_delta=large_delta,
+        )
         if large_delta not in (True, False) or (large_delta and delta is None):
             raise LossError(
                 f"large_delta is {large_delta!r}: True says that a large delta is meant, so give it beside a delta."
@@ -294,7 +289,7 @@ class Loss:
         budget = self.rho or self.epsilon
         if self.epsilon is not None and self.delta is not None:
             budget = rho_from_epsilon(self.epsilon, self.delta)
-        object.__setattr__(self, "budget", budget)
+        set_fields(self, budget=budget)
 
     @property
     def definition(self) -> Definition:
@@ -331,19 +326,6 @@ class Loss:
         """The same loss, kept in this way."""
         amounts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         return Loss(**amounts, accounting=accounting, noise=self.noise, large_delta=self.large_delta)
-
-    def for_records(self, k: int) -> Loss:
-        """The loss for a person who stands behind k units: k·epsilon when pure, k²·rho otherwise.
-
-        Group privacy: Dwork and Roth, Theorem 2.2; Bun and Steinke 2016, Proposition 1.9.
-        """
-        units = whole(k)
-        if units is None:
-            raise LossError(f"The number of units of one person is {k!r}; give a whole number, 1 or more.")
-        if self.definition == "pure":
-            return Loss(epsilon=units * self.budget)
-        self._refuse_exact("what several units lose")
-        return Loss(rho=units**2 * self.budget, delta=self.delta)
 
     @property
     def reckless(self) -> dict[str, Fraction]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from treetop._util.choices import Choices, nearest
+from treetop._util.lazy import set_fields
 from treetop._util.numbers import whole
 from treetop.domain.unit import Neighbours, Policies, Unit
 from treetop.errors import PlanError, UnitError
@@ -279,7 +280,7 @@ class GraphUnit(Unit):
         missing = unit.may_be_missing or graph.may_drop is not None
         stated = {one.name: getattr(unit, one.name) for one in fields(Unit) if one.init}
         super().__init__(**stated | {"may_be_missing": missing})
-        object.__setattr__(self, "graph", graph)
+        set_fields(self, graph=graph)
 
     @property
     def limits(self) -> str:

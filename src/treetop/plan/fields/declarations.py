@@ -50,6 +50,7 @@ from treetop.plan.fields.field import (
     Ran,
     Section,
     Values,
+    accepting,
     choice,
     either,
     table,
@@ -160,13 +161,9 @@ def _margins(section: Section, key: str) -> str | None:
     return name
 
 
-def _truth(section: Section, key: str) -> bool | None:
-    value = section.values.get(key)
-    if value is not None and not isinstance(value, bool):
-        section.refuse(key, "true or false, without quotes")
-    return value
-
-
+_DIRECTED = Kind(
+    accepting(lambda value: isinstance(value, bool), "true or false, without quotes", may_be_open=False), FLAG.schema
+)
 _LISTED = Kind(lambda section, key: section.table(key).values or None, {})
 _SPLIT = _named_split('{ "place.state" = 2, "place.town" = 1 }', SPLITS)
 _GROUP_SPLIT = _named_split('{ size = 1, "place.state" = 2 }', {"uniform": SPLITS["uniform"]})
@@ -405,7 +402,7 @@ _GRAPH_FIELDS = (
            asked=lambda read: _is_graph(read) and read["graph"]["counts"] in ("edges", "degrees")),
     _graph("degree_bound", WHOLE, at="of_edges.degree_bound", families=(RECORDS,),
            asked=lambda read: _is_graph(read) and read["graph"]["relation"] == "node"),
-    _graph("directed", Kind(_truth, FLAG.schema), at="of_edges.directed", default=True, always=True),
+    _graph("directed", _DIRECTED, at="of_edges.directed", default=True, always=True),
     _graph("self_loops", choice(("error", "drop")), at="of_edges.policies.self_loops", default="error", always=True),
     _graph("repeated", choice(get_args(Policy)), at="of_edges.policies.repeated", default="error", always=True),
     _degrees("largest", either(list, WHOLES, WHOLE), asked=_always),

@@ -91,7 +91,8 @@ class Section:
         except kind as problem:
             if str(problem).startswith(f"{self.file}: ["):  # a section within has named itself
                 raise
-            raise type(problem)(f"{self.file}: [{self.name}] {problem}") from problem
+            why = str(problem).removeprefix(f"{self.name}: ")
+            raise type(problem)(f"{self.file}: [{self.name}] {why}") from problem
 
     def place(self, key: str) -> str:
         """Return the location of a field, for a message."""
@@ -111,16 +112,13 @@ def found(value: object) -> str:
         return "a table"
     if isinstance(value, list):
         return "a list"
-    shown = _shorten(str(value) if not is_whole(value) or abs(value) < 10**40 else "with very many digits")
+    shown = str(value) if not is_whole(value) or abs(value) < 10**40 else "with very many digits"
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if isinstance(value, str):
         return f'the text "{shown}"'
     if isinstance(value, int | Decimal):
         return f"the number {shown}"
     return f"the date or time {shown}"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # What a field of a plan file may hold: how it is read from its section, and how JSON Schema says it.
@@ -156,52 +154,30 @@ def _name(section: Section, key: str) -> str | None:
     return value
 
 
-def _noun(section: Section, key: str) -> str | None:
-    return (_text(section, key) or "").strip() or None
-
-
-def _texts(section: Section, key: str) -> tuple[str, ...] | None:
-    value = section.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        section.refuse(key, 'a list of texts, such as ["region", "town"]')
-    for item in value:
+def _texts(section: Section, key: str) -> Any:
+    for item in value if isinstance(value := section.get(key), list) else ():
         if not isinstance(item, str):
             raise PlanFileError(
                 f"{section.place(key)} must be a list of texts in quotes, but one of them is {found(item)}"
             )
-    return tuple(value)
+    return _listed(lambda item: isinstance(item, str), 'a list of texts, such as ["region", "town"]')(section, key)
 
 
-def _flag(section: Section, key: str) -> bool | None:
-    value = section.get(key)
-    if value is not None and not isinstance(value, bool):
-        section.refuse(key, "true or false")
-    return value
+def accepting(accepts: Callable[[Any], bool], expected: str, *, may_be_open: bool = True) -> Callable[..., Any]:
+    """Return a reader of values with a property; others are refused, and a missing one is None."""
+
+    def read(section: Section, key: str) -> Any:
+        value = section.get(key) if may_be_open else section.values.get(key)
+        if value is not None and not accepts(value):
+            section.refuse(key, expected)
+        return value
+
+    return read
 
 
-def _whole(section: Section, key: str) -> int | None:
-    value = section.get(key)
-    if value is not None and not (is_whole(value) and 1 <= value <= _LARGEST_WHOLE):
-        section.refuse(key, "a whole number, 1 or more")
-    return value
-
-
-def _integer(section: Section, key: str) -> int | None:
-    value = section.values.get(key)
-    if value is not None and not is_whole(value):
-        section.refuse(key, "a whole number")
-    return value
-
-
-def _wholes(section: Section, key: str) -> tuple[int, ...] | None:
-    value = section.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(is_whole(item) for item in value):
-        section.refuse(key, "a list of whole numbers, such as [2, 5]")
-    return tuple(value)
+def _listed(accepts: Callable[[Any], bool], expected: str) -> Callable[[Section, str], Any]:
+    read = accepting(lambda value: isinstance(value, list) and all(map(accepts, value)), expected)
+    return lambda section, key: None if (value := read(section, key)) is None else tuple(value)
 
 
 def _number(section: Section, key: str) -> Number | None:
@@ -217,15 +193,6 @@ def _number(section: Section, key: str) -> Number | None:
     if value.is_finite() and abs(value.adjusted()) > _LARGEST_EXPONENT:
         section.refuse(key, "a number of moderate size")
     return value
-
-
-def _numbers(section: Section, key: str) -> tuple[Number, ...] | None:
-    value = section.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(is_whole(item) or isinstance(item, Decimal) for item in value):
-        section.refuse(key, "a list of numbers, such as [0, 18, 65]")
-    return tuple(value)
 
 
 def _dates(section: Section, key: str) -> dict[str, Any] | None:
@@ -339,15 +306,22 @@ TEXT = Kind(_text, _TEXT)
 NAME = Kind(_name, _FILLED)
 FILE = Kind(_name, _FILLED, names_file=True)
 """The path of a file, relative to the plan file's folder; for private tables also a database URL."""
-NOUN = Kind(_noun, _FILLED)
+NOUN = Kind(lambda section, key: (_text(section, key) or "").strip() or None, _FILLED)
 """A text, stripped of blanks; a blank one counts as no answer."""
 TEXTS = Kind(_texts, _LIST)
-FLAG = Kind(_flag, {"type": "boolean"})
-WHOLE = Kind(_whole, {"type": "integer", "minimum": 1, "maximum": _LARGEST_WHOLE})
-INTEGER = Kind(_integer, {"type": "integer"})
-WHOLES = Kind(_wholes, {"type": "array", "items": {"type": "integer"}})
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-NUMBERS = Kind(_numbers, _NUMBERS)
+FLAG = Kind(accepting(lambda value: isinstance(value, bool), "true or false"), {"type": "boolean"})
+WHOLE = Kind(
+    accepting(lambda value: is_whole(value) and 1 <= value <= _LARGEST_WHOLE, "a whole number, 1 or more"),
+    {"type": "integer", "minimum": 1, "maximum": _LARGEST_WHOLE},
+)
+INTEGER = Kind(accepting(is_whole, "a whole number", may_be_open=False), {"type": "integer"})
+WHOLES = Kind(
+    _listed(is_whole, "a list of whole numbers, such as [2, 5]"), {"type": "array", "items": {"type": "integer"}}
+)
+NUMBERS = Kind(
+    _listed(lambda item: is_whole(item) or isinstance(item, Decimal), "a list of numbers, such as [0, 18, 65]"),
+    {"type": "array", "items": {"type": "number"}},
+)
 DATES = Kind(
     _dates,
     {

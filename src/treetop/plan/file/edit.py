@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from treetop.errors import PlanFileError
 from treetop.plan.file.describe import key as written_key
-from treetop.plan.file.describe import value
 from treetop.plan.file.describe import value as written
 
 Path = tuple[str, ...]
@@ -57,12 +56,12 @@ def changed(text: str, changes: Changes, file: str = "the plan") -> str:
     entity = "person"
     """
     expected = parsed(text, file)
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = _lines(text)
     for (section, name), item in changes.items():
         _state(expected, section, name, item, file)
         lines = _without_table(lines, (*section, name))
         lines = _without(lines, section, name) if item is None else _with(lines, section, name, written(item))
-    return _checked("\n".join(lines).rstrip() + "\n", expected, file)
+    return _checked(lines, expected, file)
 
 
 def without_section(text: str, section: Path, file: str = "the plan") -> str:
@@ -74,8 +73,8 @@ def without_section(text: str, section: Path, file: str = "the plan") -> str:
     inner.pop(section[-1], None)
     if len(section) > 1 and not inner:
         expected.pop(section[0], None)
-    lines = _without_table(text.removeprefix("\ufeff").splitlines(), section)
-    return _checked("\n".join(lines).rstrip() + "\n", expected, file)
+    lines = _without_table(_lines(text), section)
+    return _checked(lines, expected, file)
 
 
 def moved(text: str, section: Path, before: Path, file: str = "the plan") -> str:
@@ -88,7 +87,7 @@ def moved(text: str, section: Path, before: Path, file: str = "the plan") -> str
     i = 1
     """
     expected = parsed(text, file)
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = _lines(text)
     gone = _table_lines(lines, section)
     block = [line for at, line in enumerate(lines) if at in gone]
     rest = [line for at, line in enumerate(lines) if at not in gone]
@@ -96,7 +95,7 @@ def moved(text: str, section: Path, before: Path, file: str = "the plan") -> str
     if not starts or not block:
         raise _not_understood(file)
     at = _before(rest, starts[0])
-    return _checked("\n".join([*rest[:at], *block, *rest[at:]]).rstrip() + "\n", expected, file)
+    return _checked([*rest[:at], *block, *rest[at:]], expected, file)
 
 
 def renamed(text: str, section: Path, name: str, file: str = "the plan") -> str:
@@ -112,12 +111,12 @@ def renamed(text: str, section: Path, name: str, file: str = "the plan") -> str:
     items = {(name if own == section[-1] else own): item for own, item in outer.items()}
     outer.clear()
     outer.update(items)
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = _lines(text)
     for one in list(_items(lines)):
         if one.kind == "header" and one.section[:deep] == section:
             path = [*section[:-1], name, *one.section[deep:]]
             lines[one.start] = f"[{'.'.join(map(written_key, path))}]{_remark(lines[one.start])}"
-    return _checked("\n".join(lines).rstrip() + "\n", expected, file)
+    return _checked(lines, expected, file)
 
 
 def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: str) -> None:
@@ -134,7 +133,12 @@ def _state(values: dict[str, Any], section: Path, name: str, item: Any, file: st
         inner[name] = tomllib.loads(f"x = {written(item)}", parse_float=Decimal)["x"]
 
 
-def _checked(result: str, expected: dict[str, Any], file: str) -> str:
+def _lines(text: str) -> list[str]:
+    return text.removeprefix("\ufeff").splitlines()
+
+
+def _checked(lines: Sequence[str], expected: dict[str, Any], file: str) -> str:
+    result = "\n".join(lines).rstrip() + "\n"
     try:
         told = parsed(result, file)
     except PlanFileError:
@@ -293,4 +297,4 @@ def _fields(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str,
         if isinstance(item, Mapping) and item:
             yield from _fields(item, f"{section}{name}.")
         else:
-            yield f"{section}{name}", value(item)
+            yield f"{section}{name}", written(item)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -66,15 +65,6 @@ def _has_pairs(graph: Mapping[str, Any], spine: Spine, columns: Mapping[str, str
     return len(ends) == PAIR and ends[0] == ends[1] and len({tree.digest for tree in spine.attributes.values()}) == 1
 
 
-@contextmanager
-def located(path: Path) -> Iterator[None]:
-    """Add the file and the section to fact errors that the block raises."""
-    try:
-        yield
-    except FactError as problem:
-        raise type(problem)(f"{path}: [facts] {str(problem).removeprefix('facts: ')}") from problem
-
-
 def _fact(section: Section, name: str, folder: Path) -> Fact:
     given = section.values[name]
     if not isinstance(given, str | dict):
@@ -101,7 +91,12 @@ def read_groups(stated: Stated) -> PlanFile:
     """Make a plan of a file with a section [groups]; private data is not read."""
     groups, unit = stated.values["groups"], stated.values["unit"]
     section, path = stated.sections["groups"], stated.path
-    _refuse_beside_groups(stated)
+    of_place = "group sizes have one, the place of the groups"
+    _refuse_beside(stated, of_place, SIZE, ("group", SIZE, "quantity"), "a column of group sizes is")
+    if stated.values["data"]["unknown"] != "error":
+        raise stated.sections["data"].problem(
+            "unknown: the number of groups is public, so none is left out: correct the table"
+        )
     stated.refuse_open()
 
     ((place, attribute),) = stated.attributes.items()
@@ -140,20 +135,18 @@ def read_groups(stated: Stated) -> PlanFile:
     return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
 
 
-def _refuse_beside_groups(stated: Stated) -> None:
-    attributes, section = stated.attributes, stated.sections
+def _refuse_beside(stated: Stated, has: str, axis: str, names: Sequence[str], called: str) -> None:
+    """Refuse other attributes than the place, one that is called as the axis, and a confidence without intervals."""
+    attributes, release = stated.attributes, stated.sections["release"]
     if len(attributes) > 1:
         raise PlanFileError(
-            f"{stated.path}: [attributes] group sizes have one, the place of the groups, but there are "
-            f"{', '.join(attributes)}: the size is counted by itself"
+            f"{stated.path}: [attributes] {has}, but there are {', '.join(attributes)}: the {axis} is counted by itself"
         )
     for name, attribute in attributes.items():
-        if name.casefold() in ("group", SIZE, "quantity"):
-            raise attribute.section.problem("is called as a column of group sizes is: call the place another")
-    if stated.values["data"]["unknown"] != "error":
-        raise section["data"].problem("unknown: the number of groups is public, so none is left out: correct the table")
-    if not stated.values["release"]["intervals"] and section["release"].has("confidence"):
-        raise section["release"].problem("intervals are off, but have a confidence: keep one")
+        if name.casefold() in names:
+            raise attribute.section.problem(f"is called as {called}: call the place another")
+    if not stated.values["release"]["intervals"] and release.has("confidence"):
+        raise release.problem("intervals are off, but have a confidence: keep one")
 
 
 def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
@@ -222,7 +215,9 @@ def read_degrees(stated: Stated) -> PlanFile:
     """Make a plan of a file that counts degrees; private data is not read."""
     section, folder, told = stated.sections, stated.path.parent, stated.values["graph"]
     unknown = stated.values["data"]["unknown"]
-    _refuse_beside_degrees(stated)
+    _refuse_beside(stated, "degrees have at most one, the place of the people", DEGREE, (DEGREE,), "the degrees are")
+    if unknown not in ("error", "drop"):
+        raise section["data"].problem('unknown: write "error", or "drop" for edges to people who are not in the table')
     stated.refuse_open()
     stated.refuse_private_files()
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
@@ -259,22 +254,6 @@ def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Plan:
             f'neighbours is {unit["neighbours"]!r}: degrees by place under "{told["relation"]}" are for {only!r}'
         )
     return regional_degree_plan(regions, place=place, split=stated.values["loss"]["split"], **both)
-
-
-def _refuse_beside_degrees(stated: Stated) -> None:
-    attributes, section, release = stated.attributes, stated.sections, stated.values["release"]
-    if len(attributes) > 1:
-        raise PlanFileError(
-            f"{stated.path}: [attributes] degrees have at most one, the place of the people, but there are "
-            f"{', '.join(attributes)}: the degree is counted by itself"
-        )
-    for name, attribute in attributes.items():
-        if name.casefold() == DEGREE:
-            raise attribute.section.problem("is called as the degrees are: call the place another")
-    if stated.values["data"]["unknown"] not in ("error", "drop"):
-        raise section["data"].problem('unknown: write "error", or "drop" for edges to people who are not in the table')
-    if not release["intervals"] and section["release"].has("confidence"):
-        raise section["release"].problem("intervals are off, but have a confidence: keep one")
 
 
 _ENDS = ("origin", "destination")
@@ -364,7 +343,7 @@ def _read_spine(stated: Stated) -> PlanFile:
     with section["loss"].located(LossError), section["unit"].located(PlanError):
         if isinstance(split, str) and split != "uniform":
             split = _named_split(split, spine, facts, protected, loss, unknown)
-        with located(stated.path):
+        with Section(str(stated.path), "facts", {}).located(FactError):
             mechanism = JointMechanism() if order == JointMechanism.name else TopDown()
             given = fields.arguments(values, "plan")
             plan = Plan(spine, protected, loss, split, facts=facts, mechanism=mechanism, **given)

@@ -16,7 +16,7 @@ from treetop.card.schema import findings
 from treetop.counts.counts import pack
 from treetop.domain.constraints import PublicFacts, narrowed
 from treetop.domain.hierarchy import Hierarchy
-from treetop.domain.spine import Spine, WrittenSpine
+from treetop.domain.spine import Spine
 from treetop.domain.spine_level import Level
 from treetop.errors import ReleaseError, TreetopError
 from treetop.privacy import TOTAL
@@ -144,7 +144,7 @@ def read_spine(folder: Path, card: dict[str, Any]) -> Spine:
                 raise ReleaseError(f"{folder}: the hierarchy of {name!r} is not the one that the card names")
             with _reading(folder, damage=files.DAMAGE):
                 trees[name] = files.with_saved_names(tree, about["sha256"], folder, card)
-        return WrittenSpine(card["plan"]["spine"], trees)
+        return Spine(card["plan"]["spine"], trees)
 
 
 def read_domain(folder: Path, card: dict[str, Any]) -> tuple[Spine, PublicFacts | None]:
