@@ -39,7 +39,12 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
     wheel = built(tmp_path)
     with ZipFile(wheel) as packed:
         names = set(packed.namelist())
-    assert {"treetop/py.typed", "treetop/card/sentences.toml", "treetop/plan/fields.toml"} <= names
+    assert {
+        "treetop/py.typed",
+        "treetop/card/sentences.toml",
+        "treetop/plan/fields.toml",
+        "treetop/plan/file/draft.toml.jinja",
+    } <= names
     assert {"treetop/examples/flights/plan.toml", "treetop/examples/flights/flights.csv"} <= names
     pages = {
         f"treetop/addons/{name}"
