@@ -99,7 +99,7 @@ def _staged_here(engine: Engine) -> Iterator[Machine]:
 def _here() -> Iterator[None]:
     ENGINES.register(EngineKind("here", "In this process, with counts in files.", _staged_here))
     yield
-    del ENGINES._by_name["here"]
+    del ENGINES["here"]
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_processes_give_the_same_bytes(
         with staging(engine.staging) as folder:
             yield Machine(workers, folder, engine.bytes)
 
-    monkeypatch.setitem(ENGINES._by_name, "processes", EngineKind("processes", "Workers that are there.", started))
+    monkeypatch.setitem(ENGINES, "processes", EngineKind("processes", "Workers that are there.", started))
     for name in ("margins", "bounded by id", "fdr, spine alone", "merged", "joint"):
         make, options = CASES[name]
         run = tt.RunOptions(testing_key=KEY, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from treetop.advice.error_laws import least_error, total_error
 from treetop.advice.public import Prior
 from treetop.advice.splits import SplitObjective, optimal_split, reached_coefficients, terms_of
 from treetop.errors import LossError, PlanError, SpineError
-from treetop.plan.splits import SMALLEST_SHARE, measured_levels, preset_split, split_by_nodes
+from treetop.plan.splits import SMALLEST_SHARE, measured_levels, named_split, split_by_nodes
 
 PERSON = tt.Unit("person", neighbours="add-remove")
 GAUSS, LAPLACE = tt.Loss(epsilon=1, delta=1e-8), tt.Loss(epsilon=1)
@@ -34,14 +33,12 @@ def test_the_measured_levels_are_those_of_the_plan(spine: tt.Spine, unit: tt.Uni
 
 
 def test_presets_are_geometric(spine: tt.Spine, trip: tt.Unit) -> None:
-    assert list(preset_split("uniform", spine, trip).values()) == [1, 1, 1]
-    assert preset_split("top-heavy", spine, trip) == {"place.state": 4, "sex": 2, "place.county": 1}
-    assert list(preset_split("bottom-heavy", spine, trip, ratio=1.5).values()) == [1, Fraction(3, 2), Fraction(9, 4)]
-    assert len(preset_split("top-heavy", spine, PERSON)) == 4
+    assert list(named_split("uniform", spine, trip, GAUSS).values()) == [1, 1, 1]
+    assert named_split("top-heavy", spine, trip, GAUSS) == {"place.state": 4, "sex": 2, "place.county": 1}
+    assert list(named_split("bottom-heavy", spine, trip, GAUSS).values()) == [1, 2, 4]
+    assert len(named_split("top-heavy", spine, PERSON, GAUSS)) == 4
     with pytest.raises(LossError, match="did you mean 'top-heavy'"):
-        preset_split("topheavy", spine, trip)  # type: ignore[arg-type]
-    with pytest.raises(LossError, match="more than 1"):
-        preset_split("top-heavy", spine, trip, ratio=1)
+        named_split("topheavy", spine, trip, GAUSS)
 
 
 @pytest.mark.parametrize("loss", [GAUSS, LAPLACE, tt.Loss(rho=0.1)])

@@ -115,7 +115,7 @@ def test_a_repair_of_ones_own_is_used_under_margins() -> None:
     try:
         found, engine = run(plan(spine, repair=own.name), counts), run(plan(spine), counts)
     finally:
-        del REPAIRS._by_name[own.name]
+        del REPAIRS[own.name]
     assert np.array_equal(found.leaves.nodes, engine.leaves.nodes)
     assert np.array_equal(found.leaves.count, engine.leaves.count)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -92,12 +92,12 @@ class Choice(Protocol):
 C = TypeVar("C", bound=Choice)
 
 
-class Choices(Mapping[str, C]):
+class Choices(Registry[C]):
     """The choices of one kind, by name, in the order in which they were registered."""
 
     def __init__(self, kind: str, *choices: C) -> None:
+        super().__init__()
         self._kind = kind
-        self._by_name: Registry[C] = Registry()
         for choice in choices:
             self.register(choice)
 
@@ -106,33 +106,21 @@ class Choices(Mapping[str, C]):
         name, words = getattr(choice, "name", None), getattr(choice, "words", None)
         if not isinstance(name, str) or not name.strip():
             raise PlanError(f"a {self._kind} needs a name, not {name!r}")
-        if name in self._by_name:
+        if name in self:
             raise PlanError(f"there is already a {self._kind} {name!r}")
         sentences = (words,) if isinstance(words, str) else words
         if not sentences or not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
             raise PlanError(f"the {self._kind} {name!r} has no words for the card: say what it does")
-        self._by_name[name] = choice
+        self[name] = choice
         return choice
-
-    def offer(self, name: str, address: str) -> None:
-        """Add the choice of an add-on by its address, as in "package.module:OBJECT"."""
-        self._by_name.offer(name, address)
 
     def __getitem__(self, name: str) -> C:
         try:
-            return self._by_name[name]
+            return super().__getitem__(name)
         except KeyError:
-            hint = nearest(name, self._by_name)
-            raise PlanError(f"there is no {self._kind} {name!r}{hint}; known: {', '.join(self)}") from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._by_name
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._by_name)
+            raise PlanError(
+                f"there is no {self._kind} {name!r}{nearest(name, self)}; known: {', '.join(self)}"
+            ) from None
 
     def named(self, wanted: Callable[[C], bool]) -> Collection[str]:
         """Return the names of some of them, also of such as are registered later."""

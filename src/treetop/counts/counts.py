@@ -72,11 +72,6 @@ def packed_paths(spine: Spine) -> _Parts:
     return _kept_paths(spine) if is_small else _packed_paths(spine)
 
 
-@lru_cache(maxsize=4)
-def _kept_paths(spine: Spine) -> _Parts:
-    return _packed_paths(spine)
-
-
 def _packed_paths(spine: Spine) -> _Parts:
     words = layout(spine)[-1].word + 1
     parts: list[list[Words | None]] = [[None] * len(spine.attributes) for _ in range(words)]
@@ -90,6 +85,9 @@ def _packed_paths(spine: Spine) -> _Parts:
             already = parts[digit.word][part.attribute]
             parts[digit.word][part.attribute] = path if already is None else already | path
     return tuple(map(tuple, parts))
+
+
+_kept_paths = lru_cache(maxsize=4)(_packed_paths)
 
 
 def go_down(spine: Spine, index: int, counts: Counts, node: Sequence[Ints] | Ints) -> None:

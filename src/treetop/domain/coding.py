@@ -276,17 +276,12 @@ class Dates:
         return {"levels": list(self.levels), "dates": {**days, **written}}
 
 
-def _week(day: date) -> str:
-    year, week, _ = day.isocalendar()
-    return f"{year:04d}-W{week:02d}"
-
-
 _CODES = FrozenMap(
     {
         "year": lambda day: f"{day.year:04d}",
         "quarter": lambda day: f"{day.year:04d}-Q{(day.month + 2) // 3}",
         "month": lambda day: f"{day.year:04d}-{day.month:02d}",
-        "week": _week,
+        "week": lambda day: "{:04d}-W{:02d}".format(*day.isocalendar()),
         "day": date.isoformat,
     }
 )

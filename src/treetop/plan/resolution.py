@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -194,11 +194,8 @@ def _p_values(law: Law, bits: int) -> tuple[int, Floats]:
     """Return the distance between thresholds, and P(N ≥ t) at each: from t = 0 until it is below 2⁻ᵇⁱᵗˢ."""
     last = law.margin(Fraction(1, 2**bits)) + 1
     width = -(-last // _MOST_THRESHOLDS)
-    return width, np.array([_p_value(law, t) for t in range(0, last + width, width)])
-
-
-def _p_value(law: Law, t: int) -> float:
-    return nearest_float(lambda bits: law.enclose_tail(t - 1, bits))
+    thresholds = range(0, last + width, width)
+    return width, np.array([nearest_float(partial(law.enclose_tail, t - 1)) for t in thresholds])
 
 
 # How many nodes of a level are tested: those that are measured there, and those that were measured further up.

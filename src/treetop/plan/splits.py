@@ -11,25 +11,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 from treetop._util.choices import nearest
-from treetop._util.numbers import Number
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL, Unknown, drops
 from treetop.errors import LossError
 from treetop.privacy import Loss, Unit
 
-Preset: TypeAlias = Literal["uniform", "top-heavy", "bottom-heavy"]
-
 SMALLEST_SHARE = 0.001
 """Least share of a level, given to levels with weight 0: they are measured all the same."""
 
-_POWERS: Mapping[str, Callable[[int], Sequence[int]]] = {
-    "uniform": lambda levels: [0] * levels,
-    "top-heavy": lambda levels: range(levels - 1, -1, -1),
-    "bottom-heavy": range,
-}
 _DIGITS = 6
 
 
@@ -45,31 +36,6 @@ def measured_levels(spine: Spine, unit: Unit, unknown: Unknown = "error", known:
     """Return the names of the levels that a plan would measure, from the top, without those `known` from facts."""
     total = [] if unit.total_is_exact(records_may_be_dropped=drops(unknown)) else [TOTAL]
     return [name for name in (*total, *(level.name for level in spine.levels if level.divides)) if name not in known]
-
-
-def preset_split(
-    preset: Preset,
-    spine: Spine,
-    unit: Unit,
-    *,
-    unknown: Unknown = "error",
-    ratio: Number = 2,
-    known: Container[str] = (),
-) -> dict[str, Fraction]:
-    """Return one of the splits that need no prior.
-
-    "uniform" gives every level the same. "top-heavy" gives each level `ratio` times the share of the next finer one,
-    and "bottom-heavy" `ratio` times that of the next coarser one.
-    """
-    factor = Fraction(str(ratio))
-    if factor <= 1:
-        raise LossError(f"the ratio of a split is {ratio}: give more than 1")
-    levels = measured_levels(spine, unit, unknown, known)
-    if preset not in _POWERS:
-        raise LossError(
-            f"there is no split {preset!r}{nearest(str(preset), _POWERS)}; choose one of {', '.join(_POWERS)}"
-        )
-    return {name: factor**power for name, power in zip(levels, _POWERS[preset](len(levels)), strict=True)}
 
 
 def named_split(
@@ -120,18 +86,21 @@ def as_weights(levels: Sequence[str], budgets: Sequence[float]) -> dict[str, Fra
     return {name: Fraction(Decimal(f"{share:.{_DIGITS}g}")) for name, share in zip(levels, kept, strict=True)}
 
 
-def _preset(preset: Preset, words: str) -> NamedSplit:
+def _preset(words: str, powers: Callable[[int], Sequence[int]]) -> NamedSplit:
+    """Return a geometric split: 2 to these powers, by level."""
+
     def weights(spine: Spine, unit: Unit, loss: Loss, unknown: Unknown, known: Container[str]) -> dict[str, Fraction]:
-        return preset_split(preset, spine, unit, unknown=unknown, known=known)
+        levels = measured_levels(spine, unit, unknown, known)
+        return {name: Fraction(2) ** power for name, power in zip(levels, powers(len(levels)), strict=True)}
 
     return NamedSplit(words, weights)
 
 
 SPLITS: Mapping[str, NamedSplit] = MappingProxyType(
     {
-        "uniform": _preset("uniform", "every level the same"),
-        "top-heavy": _preset("top-heavy", "each level twice the next finer one"),
-        "bottom-heavy": _preset("bottom-heavy", "each level twice the next coarser one"),
+        "uniform": _preset("every level the same", lambda levels: [0] * levels),
+        "top-heavy": _preset("each level twice the next finer one", lambda levels: range(levels - 1, -1, -1)),
+        "bottom-heavy": _preset("each level twice the next coarser one", range),
         "by-nodes": NamedSplit("by the number of public nodes, the best where all counts are large", split_by_nodes),
     }
 )

@@ -92,13 +92,12 @@ class Attribute:
         stated = self.stated
         file = self.source(folder)
         ragged: Ragged = stated["ragged"]
-        if stated["widths"] is not None:
+        if stated["widths"] is not None or stated["standard"] is not None:
             codes = stated["values"] if file is None else _column(file, stated["codes"])
-            tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
-            return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
-        if stated["standard"] is not None:
-            codes = stated["values"] if file is None else _column(file, stated["codes"])
-            tree = Hierarchy.standard(stated["standard"], stated["levels"], codes)
+            if stated["widths"] is not None:
+                tree = Hierarchy.from_prefixes(codes, stated["widths"], stated["levels"])
+            else:
+                tree = Hierarchy.standard(stated["standard"], stated["levels"], codes)
             return tree.with_names(_names_of_prefixes(file, tree, self.names(tree.levels), stated["codes"]))
         if stated["bands"] is not None:
             return _banded(stated["bands"], stated["levels"])

@@ -95,6 +95,13 @@ class GraphFile:
         return told
 
 
+_ELSEWHERE = {
+    "source": "the tables of a graph are named under [graph], as nodes and edges",
+    "count": "of a graph, how many edges a row stands for is said by weight under [graph]",
+}
+"""Data options that a graph states elsewhere."""
+
+
 def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     """Return a plan file's values with the unit and the source that follow from its section [graph].
 
@@ -106,7 +113,9 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     section = top.table("graph").only(fields.names("graph"))
     graph, stated = fields.read(section, "graph"), top.table("unit")
     unit, data = dict(stated.values), dict(top.table("data").values)
-    refuse_data(top.table("data"))
+    for key, other in _ELSEWHERE.items():
+        if key in data:
+            raise top.table("data").problem(f"{key}: {other}: leave {key} out")
     if "id_clean" in unit:
         raise stated.problem(
             "id_clean: the people of a graph are told apart by its two tables. Blanks at the ends of ids are taken "
@@ -116,8 +125,8 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
         raise stated.problem(
             "distinct: edges between the same two people are dealt with by `repeated` of the graph: leave distinct out"
         )
-    if graph[graph["counts"]] is not None:
-        data["source"] = graph[graph["counts"]]
+    if (source := graph[_TABLES[graph["counts"]]]) is not None:
+        data["source"] = source
     relation = graph["relation"]
     if graph["counts"] == "nodes":
         _fill(unit, "id", graph["id"], stated)
@@ -125,22 +134,13 @@ def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
         with stated.located():
             unit["entity"] = check_entity(relation, NAME.read(stated, "entity"))
         kind = check_relation(relation)
-        if kind.id is not None:
+        if graph["counts"] == DEGREES:
+            pass  # its plan has a unit of its own
+        elif kind.id is not None:
             _fill(unit, "id", kind.id, stated)
         elif graph["degree_bound"] is not None or not kind.bounded:
             _fill(unit, "contributions", kind.edges(None, graph["degree_bound"]), stated)
     return {**values, "unit": unit, "data": data}
-
-
-def refuse_data(section: Section) -> None:
-    """Refuse data options that a graph states elsewhere."""
-    elsewhere = {
-        "source": "the tables of a graph are named under [graph], as nodes and edges",
-        "count": "of a graph, how many edges a row stands for is said by weight under [graph]",
-    }
-    for key, other in elsewhere.items():
-        if key in section.values:
-            raise section.problem(f"{key}: {other}: leave {key} out")
 
 
 def _fill(unit: dict[str, Any], key: str, value: Any, section: Section) -> None:

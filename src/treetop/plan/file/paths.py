@@ -74,10 +74,10 @@ def public_files(
     values: Mapping[str, Any], attributes: Mapping[str, Attribute], folder: Path
 ) -> tuple[PublicFile, ...]:
     """Return every public file that a plan file names; fields of other types are left out."""
-    named = (*_named(values), *_hierarchies(attributes))
+    own = ((one.section.name, "hierarchy", one.stated["hierarchy"], _CODES) for one in attributes.values())
     return tuple(
         PublicFile(section, field, folder / name, why)
-        for section, field, name, why in named
+        for section, field, name, why in (*_named(values), *own)
         if isinstance(name, str) and name != OPEN
     )
 
@@ -92,11 +92,6 @@ def refuse_private(plan: Path, files: Iterable[PublicFile], tables: Iterable[Any
                     f"{plan}: [{file.section}] {file.field} is the private table itself ({how}): {file.why}. If the "
                     "file is public, name the private table instead of it"
                 )
-
-
-def _hierarchies(attributes: Mapping[str, Attribute]) -> Iterator[tuple[str, str, Any, str]]:
-    for attribute in attributes.values():
-        yield attribute.section.name, "hierarchy", attribute.stated["hierarchy"], _CODES
 
 
 def _named(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str]]:

@@ -28,9 +28,9 @@ from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
 from treetop.plan.degrees import DEGREE, NEIGHBOURS, degree_plan, regional_degree_plan
 from treetop.plan.fields.declarations import ANY_ATTRIBUTES, ELSEWHERE, FACT, ORDERS
-from treetop.plan.fields.field import NAME, Section
+from treetop.plan.fields.field import Section
 from treetop.plan.file.attributes import read_hierarchies
-from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph, refuse_data
+from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph
 from treetop.plan.file.stated import PlanFile, Stated, read_stated
 from treetop.plan.group_unit import GroupUnit
 from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
@@ -38,7 +38,6 @@ from treetop.plan.mechanism import MOST_CELLS, JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.splits import named_split
 from treetop.privacy import Loss, Unit
-from treetop.privacy.relation import check_entity
 
 # The facts of a plan file: public knowledge that the release satisfies, by table.
 
@@ -191,26 +190,6 @@ def _read_list(stated: Stated, column: str, regions: Hierarchy) -> GroupList | N
 # A plan file with a section [graph] that counts degrees, of the whole graph or, with one attribute, by place.
 
 
-def counts_degrees(values: Mapping[str, Any]) -> bool:
-    """Whether a plan file is about degrees."""
-    graph = values.get("graph")
-    return isinstance(graph, Mapping) and graph.get("counts") == DEGREES
-
-
-def with_source(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
-    """Return a plan file's values with the entity of the relation, and with the edges as the private table."""
-    top = Section(file, "", values)
-    unit, data, graph = (top.table(name) for name in ("unit", "data", "graph"))
-    refuse_data(data)
-    relation, edges = (NAME.read(graph, name) for name in ("relation", "edges"))
-    named = {}
-    if relation is not None:
-        with unit.located():
-            named = {"entity": check_entity(relation, NAME.read(unit, "entity"))}
-    source = {} if edges is None else {"source": edges}
-    return {**values, "unit": {**unit.values, **named}, "data": {**data.values, **source}}
-
-
 def read_degrees(stated: Stated) -> PlanFile:
     """Make a plan of a file that counts degrees; private data is not read."""
     section, folder, told = stated.sections, stated.path.parent, stated.values["graph"]
@@ -282,7 +261,7 @@ def parse_plan(text: str, path: str | Path, *, stand_in: Number | None = None) -
     if family == fields.GROUPS:
         return read_groups(read_stated(path, text, given, fields.GROUPS, stand_in))
     if family == fields.DEGREES:
-        return read_degrees(read_stated(path, text, with_source(given, str(path)), fields.DEGREES, stand_in))
+        return read_degrees(read_stated(path, text, as_ordinary(given, str(path)), fields.DEGREES, stand_in))
     return _read_spine(read_stated(path, text, as_ordinary(given, str(path)), fields.RECORDS, stand_in))
 
 
@@ -290,7 +269,8 @@ def family_of(values: Mapping[str, Any]) -> str:
     """Return the family of a plan, given its TOML values."""
     if "groups" in values:
         return fields.GROUPS
-    return fields.DEGREES if counts_degrees(values) else fields.RECORDS
+    graph = values.get("graph")
+    return fields.DEGREES if isinstance(graph, Mapping) and graph.get("counts") == DEGREES else fields.RECORDS
 
 
 def _read_spine(stated: Stated) -> PlanFile:
