@@ -27,7 +27,7 @@ from tests.engines.deeds import always_dies, dies_once, double, finds_no_room, r
 from treetop.counts import spill as frozen
 from treetop.counts import spill as staged
 from treetop.engine import staging as stagings
-from treetop.engine.engine import AHEAD, ENGINES, Engine, EngineKind, Executor, Machine, Processes, Serial
+from treetop.engine.engine import AHEAD, ENGINES, Engine, EngineKind, Executor, Machine, Processes, Threads
 from treetop.engine.staging import staging
 from treetop.errors import DataError, EngineError, PlanError, TreetopError
 from treetop.io.table import batches, pieces, rows_at_most
@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Callable[[], tt.Plan], dict[str, Any]]] = {
 def _staged_here(engine: Engine) -> Iterator[Machine]:
     """The tasks of processes, one after the other in this one."""
     with staging(engine.staging) as folder:
-        yield Machine(Serial(), folder, engine.bytes)
+        yield Machine(Threads(), folder, engine.bytes)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,7 +16,7 @@ import pytest
 
 import treetop as tt
 from treetop import Counts
-from treetop.engine.engine import Executor, Serial, Threads
+from treetop.engine.engine import Executor, Threads
 from treetop.measure import descent as descents
 from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.measure.level import Descended
@@ -166,7 +166,7 @@ def executors() -> list[Executor]:
 @pytest.mark.parametrize("executor", executors(), ids=str)
 def test_every_executor_gives_the_same(executor: Executor, options: str) -> None:
     planned = descent_of(plan(**OPTIONS[options]))
-    expected = published(run_descent(planned, counts(), KEY, Serial(), every=1 << 20))
+    expected = published(run_descent(planned, counts(), KEY, Threads(), every=1 << 20))
     assert published(run_descent(planned, counts(), KEY, executor, every=1 << 20)) == expected
 
 

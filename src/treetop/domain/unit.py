@@ -181,11 +181,6 @@ class Unit:
         return NEIGHBOURS[self.neighbours]
 
     @property
-    def stated_id(self) -> str | None:
-        """The id as plan files state it with the unit."""
-        return self.id
-
-    @property
     def enforced(self) -> bool:
         """Whether the limit on contributions is enforced on the data, or only declared."""
         return self.id is not None

@@ -40,19 +40,10 @@ class Executor(Protocol):
 
 
 @dataclass(frozen=True)
-class Serial:
-    """One task after the other, here."""
-
-    def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
-        """Yield the results in the order of the tasks."""
-        return map(function, tasks)
-
-
-@dataclass(frozen=True)
 class Threads:
     """Several tasks at a time, on threads of this process: kernels do not hold the interpreter."""
 
-    threads: int
+    threads: int = 1
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T], /) -> Iterator[R]:
         """Yield the results in the order of the tasks."""

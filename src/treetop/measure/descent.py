@@ -17,7 +17,7 @@ from treetop.domain.constraints import NarrowLevel, PublicFacts
 from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages_of
 from treetop.domain.spine_level import PlaceNumbering
 from treetop.domain.table_cells import Depths
-from treetop.engine.engine import Executor, Serial
+from treetop.engine.engine import Executor, Threads
 from treetop.measure.blocks import Columns, SoftMarginal, refine_blocks
 from treetop.measure.bounded import columns_of_rows, possible_counts, refine_bounded, with_invariants
 from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, SpillBuffer, Step, gathered, runs
@@ -167,7 +167,7 @@ def run_descent(
         counts = possible_counts(descent.facts, counts)
     root = Frontier.root(descent.attributes, total, len(counts))
     room = SpillBuffer(scratch)
-    run = _Run(descent, counts, key, executor or Serial(), progress, chunk, every, Tests(descent.steps), room)
+    run = _Run(descent, counts, key, executor or Threads(), progress, chunk, every, Tests(descent.steps), room)
     kept = None
     if descent.margins is not None:
         kept = measure_margins(descent.margins, counts, total, key.derive("margins"), descent.facts)
@@ -216,7 +216,7 @@ class _Run:
 
     def _here(self, above: Frontier, steps: Sequence[Step]) -> Descended:
         task = Task(tuple(steps), above, self.counts, self.key, self.every, self.chunk)
-        return descend_all([task], Serial(), self.tests, MEMORY)
+        return descend_all([task], Threads(), self.tests, MEMORY)
 
     def _subtrees(self, above: Frontier, below: Sequence[Step], progress: Progress | None = None) -> Descended:
         cut = _cut(above, below, self.room)

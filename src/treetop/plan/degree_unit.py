@@ -154,11 +154,6 @@ class ThetaChoice:
         return ThetaChoice(listed, part)
 
     @property
-    def share_of_each(self) -> Fraction:
-        """Share of the loss for each candidate."""
-        return self.share / len(self.candidates)
-
-    @property
     def left(self) -> Fraction:
         """Share of the loss that remains for the degrees."""
         return 1 - self.share

@@ -94,9 +94,9 @@ class DegreeHistogram(Mechanism):
             return budget, workload
         parts = [_with_share(plan, part, self.choice.left) if part.is_measured else part for part in workload]
         law = workload.measured[0][1]
+        each = self.choice.share / len(self.choice.candidates)
         for theta in self.choice.candidates:
-            asked = Part(len(parts), name_of(theta), 1, self.choice.share_of_each, Measured(law))
-            parts.append(_with_share(plan, asked, asked.share))
+            parts.append(_with_share(plan, Part(len(parts), name_of(theta), 1, each, Measured(law)), each))
         workload = Workload(tuple(parts))
         if workload.spent > budget:  # exact arithmetic: a bug, not rounding
             raise PlanError(f"choosing theta and the degrees would cost {workload.spent}, more than {budget}")

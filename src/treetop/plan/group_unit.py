@@ -125,11 +125,6 @@ Which groups there are, and in which region, is public.
     displaces = False  # a person who is twice in the table is refused
     moves_by_one = False
 
-    @property
-    def stated_id(self) -> str | None:
-        """The id as plan files state it with the unit: not of groups, which have a column of their own."""
-        return None if self.event == "group" else self.id
-
     def total_is_exact(self, records_may_be_dropped: bool) -> bool:
         """True: the number of groups on the public list is the same for all neighbours."""
         return True

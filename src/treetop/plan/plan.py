@@ -23,7 +23,7 @@ from treetop.errors import FactError, PlanError
 from treetop.plan.constraints_kept import FactCheck, known_levels
 from treetop.plan.fields import decided
 from treetop.plan.mechanism import JointMechanism, Mechanism, Reader, RecordReader, TopDown
-from treetop.plan.resolution import PREFERENCES, Prefer, Resolution, preference_of
+from treetop.plan.resolution import PREFERENCES, Prefer, Resolution
 from treetop.plan.workload import CONFIDENCE, Accuracy, LevelAccuracy, Part, Workload, as_confidence, cells_of
 from treetop.privacy import Loss, Split, Unit
 from treetop.privacy.composition import Cells
@@ -159,7 +159,8 @@ class Plan:
     @property
     def preference(self) -> Prefer | None:
         """The preference that repair and order imply; None if there is no word for it."""
-        return preference_of(self.repair, self.order)
+        known = PREFERENCES.values()
+        return next((one.name for one in known if (one.repair, one.order) == (self.repair, self.order)), None)
 
     def _check_caps(self) -> None:
         names = [level.name for level in self.spine.levels] + [margin.part for margin in self.margin_tables]

@@ -267,9 +267,3 @@ PREFERENCES: Choices[Preference] = Choices(
         "lower-error", "counts are closer to the truth on average, and more are invented", "least-squares", "ascending"
     ),
 )
-
-
-def preference_of(repair: str, order: str) -> Prefer | None:
-    """Return the preference that a repair and an order imply; None if there is no word for it."""
-    known = (PREFERENCES[name] for name in PREFERENCES)
-    return next((one.name for one in known if (one.repair, one.order) == (repair, order)), None)

@@ -312,7 +312,9 @@ _FIELDS = (
           asked=lambda read: (read["graph"]["relation"] == "user-out" and read["graph"]["degree"] in ("in", "total"))),
     _unit("neighbours", choice(get_args(Neighbours)), asked=_always, always=True, families=(RECORDS, DEGREES)),
     _unit("id", NAME, always=True),
-    _unit("id", NAME, families=(GROUPS,), take=lambda ran: ran.plan.unit.stated_id, always=True),
+    # The id of a protected group is a column of its own.
+    _unit("id", NAME, families=(GROUPS,), always=True,
+          take=lambda ran: None if ran.plan.unit.event == "group" else ran.plan.unit.id),
     _unit("id_clean", TEXTS, default=()),
     _unit("per_node", table(WHOLE), default={}, always=True),
     _unit("distinct", FLAG, default=False),

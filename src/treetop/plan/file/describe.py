@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -133,19 +133,15 @@ def _escape(character: str) -> str:
 
 def _number(number: Fraction) -> str:
     """Write a fraction exactly: as a decimal if it is finite, otherwise as the text "a/b"."""
-    places = 0
-    rest = number.denominator
-    for prime in (2, 5):
-        power = 0
-        while rest % prime == 0:
-            rest //= prime
-            power += 1
-        places = max(places, power)
-    if rest != 1:
+    try:
+        with localcontext(Context(prec=5000, traps=[Inexact])):
+            decimal = Decimal(number.numerator) / Decimal(number.denominator)
+    except Inexact:
         return f'"{number.numerator}/{number.denominator}"'
-    if places == 0:
+    if number.denominator == 1:
         return str(number.numerator)
-    digits = str(number.numerator * 10**places // number.denominator)
+    _, numerals, exponent = decimal.as_tuple()
+    digits, places = "".join(map(str, numerals)), -int(exponent)
     if len(digits) + 6 < places:
         return f"{digits}e-{places}"
     digits = digits.rjust(places + 1, "0")

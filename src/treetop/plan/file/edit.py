@@ -195,23 +195,12 @@ def _path(name: str) -> Path:
 
 
 def _end(lines: Sequence[str], start: int, value: str) -> int:
-    for quotes in ('"""', "'''"):
-        if value.startswith(quotes):
-            stop = start + 1
-            while value.count(quotes) < 2 and stop < len(lines):
-                value += lines[stop]
-                stop += 1
-            return stop
-    opened, stop = _opened(value), start + 1
-    while opened > 0 and stop < len(lines):
-        opened += _opened(lines[stop])
+    """Return the end of a value that may take several lines."""
+    stop = start + 1
+    while not _is_value(value) and stop < len(lines):
+        value += f"\n{lines[stop]}"
         stop += 1
     return stop
-
-
-def _opened(text: str) -> int:
-    bare = _TEXTS.sub("", text).partition("#")[0]
-    return sum(map(bare.count, "[{")) - sum(map(bare.count, "]}"))
 
 
 def _remark(line: str) -> str:
