@@ -11,7 +11,7 @@ import treetop as tt
 from treetop._util.numbers import Number
 from treetop.advice.fill_in import filled_in, loss_toml
 from treetop.errors import LossError, PlanFileError
-from treetop.plan.splits import SPLITS, named_split
+from treetop.plan.workload import SPLITS, named_split
 
 LOSSES = [tt.Loss(epsilon=0.5, delta=1e-9), tt.Loss(epsilon=2), tt.Loss(rho=Fraction(1, 3))]
 TITLE = 'title = "A [loss] of its own"\n'

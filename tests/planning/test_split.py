@@ -14,7 +14,7 @@ from treetop.advice.error_laws import least_error, total_error
 from treetop.advice.public import Prior
 from treetop.advice.splits import SplitObjective, optimal_split, reached_coefficients, terms_of
 from treetop.errors import LossError, PlanError, SpineError
-from treetop.plan.splits import SMALLEST_SHARE, measured_levels, named_split, split_by_nodes
+from treetop.plan.workload import SMALLEST_SHARE, measured_levels, named_split, split_by_nodes
 
 PERSON = tt.Unit("person", neighbours="add-remove")
 GAUSS, LAPLACE = tt.Loss(epsilon=1, delta=1e-8), tt.Loss(epsilon=1)

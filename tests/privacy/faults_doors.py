@@ -23,7 +23,7 @@ counting: Any = import_module("treetop.checking.counting")
 checking: Any = import_module("treetop.checking.check")
 facts: Any = import_module("treetop.plan.constraints_kept")
 readers: Any = import_module("treetop.measure.readers")
-public_files: Any = import_module("treetop.plan.file.paths")
+public_files: Any = import_module("treetop.plan.file.stated")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:

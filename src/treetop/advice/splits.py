@@ -25,7 +25,7 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import LossError, PlanError
 from treetop.plan.plan import Plan
-from treetop.plan.splits import as_weights, budgets_by_worth
+from treetop.plan.workload import as_weights, budgets_by_worth
 from treetop.privacy import Definition, Loss, Unit
 from treetop.release.errors import merge, starts
 

@@ -439,6 +439,13 @@ class GraphTable:
         return "GraphTable(private)"
 
 
+def open_table(table: Any, tally: Tally) -> tuple[tables.Table, bool]:
+    """Return a table, or the rows of a graph, to be read, and whether its ids are of units: those of nodes are not."""
+    if isinstance(table, GraphTable):
+        return table.opened(tally), table.part == "edges"
+    return table, True
+
+
 def tables_within(table: Any) -> list[Any]:
     """Return the tables that are read for a table: those of a graph, or the table itself."""
     graph = table.graph if isinstance(table, GraphTable) else table

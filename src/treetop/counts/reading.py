@@ -19,7 +19,7 @@ from treetop._util.system import Progress, as_they_come
 from treetop.counts.contribution_cap import CappedRecords, ContributionCap, Paths, Weights, count_rows
 from treetop.counts.counts import Counts
 from treetop.counts.encode import EncodedRows, Encoder
-from treetop.counts.graph_reader import GraphTable
+from treetop.counts.graph_reader import open_table
 from treetop.counts.tally import Tally
 from treetop.domain.spine import Spine
 from treetop.domain.unit import Unknown
@@ -116,9 +116,9 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
     tally.unknown, cap = encoder.unknown, encoder.cap
     capped = None if cap is None else CappedRecords(cap, encoder.words)
     collected = Gathered() if capped is None else capped
-    made = table if isinstance(table, GraphTable) else None
+    opened, tells_units = open_table(table, tally)
     rows, done = 0, 0.0
-    for batch in _encoded(table if made is None else made.opened(tally), encoder):
+    for batch in _encoded(opened, encoder):
         rows += batch.number
         done += batch.share
         collected.add(*batch.rows)
@@ -133,7 +133,7 @@ def read_encoded(table: tables.Table, encoder: Encoder, progress: Progress | Non
         tally.every = (every or counts).digest
     if capped is not None:
         tally.counted = counts.total
-    if capped is not None and (made is None or made.part == "edges"):
+    if capped is not None and tells_units:
         tally.units, tally.unit_rows = capped.units, capped.rows
     if progress is not None:
         progress("reading", 1.0)

@@ -20,7 +20,7 @@ from treetop._util.system import Progress
 from treetop.counts.contribution_cap import keep_of_units
 from treetop.counts.counts import TOO_MANY, Counts
 from treetop.counts.encode import EncodedRows, Encoder
-from treetop.counts.graph_reader import GraphTable
+from treetop.counts.graph_reader import open_table
 from treetop.counts.tally import Tally
 from treetop.domain.spine import LARGEST_TOTAL
 from treetop.engine.engine import Executor
@@ -185,10 +185,9 @@ def read_staged(
 ) -> FrozenCounts:
     """Read a private table as `read_counts` does, with no more rows in memory at a time than there is room for."""
     tally.unknown = encoder.unknown
-    made = table if isinstance(table, GraphTable) else None
     runs: list[SortedRun] = []
     rows = 0
-    opened_table = table if made is None else made.opened(tally)
+    opened_table, tells_units = open_table(table, tally)
     most = space.rows(encoder)
     pieces = tables.pieces(opened_table, most)
     read = [opened_table] if pieces is None else pieces  # a source that cannot be cut is read here
@@ -206,7 +205,7 @@ def read_staged(
         limit = (encoder.cap.most, encoder.cap.distinct)
         kept = [_Range(*one, *limit) for one in _ranges(runs, space, encoder, "kept")]
         bounded = list(space.executor.map(_bound, kept))
-        if made is None or made.part == "edges":
+        if tells_units:
             tally.units, tally.unit_rows = sum(one.units for one in bounded), sum(run.size for run in runs)
         tally.counted = sum(one.total for one in bounded)
         runs = [one.run for one in bounded]

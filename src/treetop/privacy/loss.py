@@ -310,17 +310,12 @@ class Loss:
             return rounded_up(self.budget)
         if self.epsilon is not None and stated == self.delta and self.accounting != "zcdp":
             return rounded_up(self.epsilon)
-        self._refuse_exact("the epsilon at another delta")
-        return epsilon_from_rho(self.budget, delta)
-
-    def _refuse_exact(self, what: str) -> None:
-        """Refuse arguments that this loss does not use: with exact accounting, or where that may be used, rho is the
-        plan's."""
         if self.definition == "approximate" and self.accounting != "zcdp":
             raise LossError(
-                f"With exact accounting, {what} follows from the plan's rho: take it from Loss(rho=plan.spent), or "
-                'keep the loss through rho, with accounting="zcdp".'
+                "With exact accounting, the epsilon at another delta follows from the plan's rho: take it from "
+                'Loss(rho=plan.spent), or keep the loss through rho, with accounting="zcdp".'
             )
+        return epsilon_from_rho(self.budget, delta)
 
     def kept_by(self, accounting: Accounting) -> Loss:
         """The same loss, kept in this way."""

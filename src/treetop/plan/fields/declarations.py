@@ -58,8 +58,7 @@ from treetop.plan.fields.field import (
 from treetop.plan.mechanism import JointMechanism
 from treetop.plan.region_histograms import Public
 from treetop.plan.resolution import PREFERENCES, Resolution
-from treetop.plan.splits import SPLITS
-from treetop.plan.workload import CONFIDENCE, as_confidence
+from treetop.plan.workload import CONFIDENCE, SPLITS, as_confidence
 from treetop.privacy.accountant import is_exact_by_default
 from treetop.privacy.loss import Accounting, Loss
 from treetop.privacy.relation import RELATIONS
@@ -251,9 +250,14 @@ _repair = partial(_declare, "repair", "", "", always=True)
 _release = partial(_declare, "release", "", "")
 _data = partial(_declare, "data", "file", "", families=FAMILIES)
 _graph = partial(_declare, "graph", "", "", families=(RECORDS, DEGREES))
+_edges = partial(_declare, "graph", "of_edges", "", families=(RECORDS, DEGREES))
 _degrees = partial(_declare, "graph", "", "", families=(DEGREES,))
 _clean = partial(_declare, CLEANING, "", "", families=(RECORDS, DEGREES))
 _groups = partial(_declare, "groups", "", "", families=(GROUPS,))
+_of_unit, _of_reader, _of_mechanism = (
+    partial(_declare, "groups", f"plan.{part}", "groups", families=(GROUPS,), always=True)
+    for part in ("unit", "reader", "mechanism")
+)
 
 _FIELDS = (
     _top("title", TEXT, default="", at="plan.title", digest="title", always=True),
@@ -398,13 +402,13 @@ _GRAPH_FIELDS = (
     _graph("nodes", FILE, asked=_is_graph, place=None),
     _graph("edges", FILE, place=None),
     _graph("id", NAME, at="graph.id", default="id", always=True),
-    _graph("source", NAME, at="of_edges.source", default="source", always=True),
-    _graph("target", NAME, at="of_edges.target", default="target", always=True),
-    _graph("relation", choice(RELATIONS), at="of_edges.relation",
+    _edges("source", NAME, default="source", always=True),
+    _edges("target", NAME, default="target", always=True),
+    _edges("relation", choice(RELATIONS),
            asked=lambda read: _is_graph(read) and read["graph"]["counts"] in ("edges", "degrees")),
-    _graph("degree_bound", WHOLE, at="of_edges.degree_bound", families=(RECORDS,),
+    _edges("degree_bound", WHOLE, families=(RECORDS,),
            asked=lambda read: _is_graph(read) and read["graph"]["relation"] == "node"),
-    _graph("directed", _DIRECTED, at="of_edges.directed", default=True, always=True),
+    _edges("directed", _DIRECTED, default=True, always=True),
     _graph("self_loops", choice(("error", "drop")), at="of_edges.policies.self_loops", default="error", always=True),
     _graph("repeated", choice(get_args(Policy)), at="of_edges.policies.repeated", default="error", always=True),
     _degrees("largest", either(list, WHOLES, WHOLE), asked=_always),
@@ -413,7 +417,7 @@ _GRAPH_FIELDS = (
     _degrees("form", choice(get_args(degree_unit.Form)), at="plan.unit.form", default="cumulative",
              digest="degrees.form", always=True),
     _graph("clean", _LISTED, place=None),
-    _graph("weight", NAME, at="of_edges.weight"),
+    _edges("weight", NAME),
     *map(_as_under_data, READING),
 
     _clean("vocabulary", FILE),
@@ -424,25 +428,22 @@ _GRAPH_FIELDS = (
 )  # fmt: skip
 
 _GROUP_FIELDS = (
-    _groups("rows", choice(get_args(Rows)), at="plan.reader.rows", asked=_always, digest="groups.rows", always=True),
-    _groups("largest", WHOLE, at="plan.unit.largest", asked=_always, digest="groups.largest", always=True),
-    _groups("event", choice(get_args(group_unit.Event)), at="plan.unit.event", asked=_always, digest="groups.event",
-            always=True),
+    _of_reader("rows", choice(get_args(Rows)), asked=_always),
+    _of_unit("largest", WHOLE, asked=_always),
+    _of_unit("event", choice(get_args(group_unit.Event)), asked=_always),
     _groups("group", NAME, at="said.columns.group", place=2),
     _groups("size", NAME, at="said.columns.size", place=2),
     _groups("quantity", NAME, at="said.columns.quantity", place=2),
-    _groups("most", WHOLE, at="plan.unit.quantity", default=1, take=lambda ran: _above_one(ran.plan.unit.quantity),
-            digest="groups.quantity", place=1, always=True),
-    _groups("form", choice(get_args(group_unit.Form)), at="plan.unit.form", default="cumulative", digest="groups.form",
-            always=True),
-    _groups("number", WHOLE, at="plan.reader.number", digest="groups.number", always=True,
-            asked=lambda read: not _of_people(read) and read["groups"]["list"] is None),
-    _groups("public", choice(get_args(Public)), at="plan.mechanism.public", digest="groups.public", always=True),
-    _groups("repair", choice(("joint", "exact")), at="plan.mechanism.repair", always=True),
+    _of_unit("most", WHOLE, at="plan.unit.quantity", digest="groups.quantity", default=1, place=1,
+             take=lambda ran: _above_one(ran.plan.unit.quantity)),
+    _of_unit("form", choice(get_args(group_unit.Form)), default="cumulative"),
+    _of_reader("number", WHOLE, asked=lambda read: not _of_people(read) and read["groups"]["list"] is None),
+    _of_mechanism("public", choice(get_args(Public))),
+    _of_mechanism("repair", choice(("joint", "exact")), digest=""),
     _groups("list", FILE, asked=_of_people, take=_list, place=4),
     _groups("list_group", NAME, at="file.groups.list_group", place=3),
     _groups("list_region", NAME, at="file.groups.list_region", place=3),
-    _groups("list_sha256", NAME, at="plan.reader.list_sha256", digest="groups.list_sha256", place=5, always=True),
+    _of_reader("list_sha256", NAME, place=5),
 )  # fmt: skip
 
 ALL_FIELDS = (*_FIELDS, *_GRAPH_FIELDS, *_GROUP_FIELDS)

@@ -19,7 +19,7 @@ from treetop.io.source import as_positions, is_whole
 
 if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
-    from treetop.plan.file.stated import PlanFile, Said
+    from treetop.plan.file.stated import PlanFile
     from treetop.plan.plan import Plan
 
 
@@ -358,7 +358,8 @@ class Ran:
     """A plan that is written to a file, with the notes on its data."""
 
     plan: Plan
-    said: Said | None
+    said: Any
+    """Notes on its data: the plan file, or the options of a run in Python; None without."""
     file: PlanFile | None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from treetop.plan import fields
 from treetop.plan.fields.declarations import ATTRIBUTE, CLEANING, FACT
-from treetop.plan.file.stated import PlanFile, Said
+from treetop.plan.file.stated import PlanFile
 from treetop.plan.plan import Plan
 
 _OF_GROUPS = ("unit", "groups", "loss", "data")
@@ -22,7 +22,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
+def describe_plan(plan: PlanFile | Plan, said: Any = None) -> str:
     """Return the plan as TOML, for the release folder; `said` contains notes on the data from the plan file.
 
     If the hierarchies came from files, a copy of these files beside it makes it a plan file again, and `read_plan` then
@@ -30,7 +30,7 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
     """
     file = plan if isinstance(plan, PlanFile) else None
     ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
-    spine = ran.plan.spine
+    spine, columns = ran.plan.spine, (ran.said.columns or {}) if ran.said is not None else {}
     family = ran.plan.reader.name
     order = _OF_GROUPS if family == fields.GROUPS else fields.sections(family)
     lines = ["# The plan as it was run. hierarchy_sha256 is of the levels, codes and parents of the tree.", ""]
@@ -42,9 +42,8 @@ def describe_plan(plan: PlanFile | Plan, said: Said | None = None) -> str:
             whole = spine.attributes[name]
             made = {"levels": list(tree.levels), **({} if whole.coding is None else whole.coding.stated(whole.levels))}
             stated = _stated_attribute(file, name) or made
-            lines += _section(
-                f"attributes.{key(name)}", {**_column(ran, name), **stated, "hierarchy_sha256": tree.digest}
-            )
+            column = {"column": columns[name]} if name in columns else {}
+            lines += _section(f"attributes.{key(name)}", {**column, **stated, "hierarchy_sha256": tree.digest})
     for section in order:
         if section != "graph" and (values := fields.written(section, ran, family)):
             lines += _section(section, values)
@@ -89,11 +88,6 @@ def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
     if "hierarchy" in stated:
         stated["hierarchy"] = Path(stated["hierarchy"]).name
     return stated
-
-
-def _column(ran: fields.Ran, name: str) -> dict[str, Any]:
-    columns = {} if ran.said is None else ran.said.columns or {}
-    return {"column": columns[name]} if name in columns else {}
 
 
 def _graph(ran: fields.Ran) -> list[str]:

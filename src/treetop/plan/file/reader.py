@@ -36,7 +36,7 @@ from treetop.plan.group_unit import GroupUnit
 from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
 from treetop.plan.mechanism import MOST_CELLS, JointMechanism, TopDown
 from treetop.plan.plan import Plan
-from treetop.plan.splits import named_split
+from treetop.plan.workload import named_split
 from treetop.privacy import Loss, Unit
 
 # The facts of a plan file: public knowledge that the release satisfies, by table.
