@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import treetop as tt
-from tests.commands import said
+from tests.commands import printed as run
 from tests.forging import findings
 from treetop import Graph, Policies
 from treetop.card import content, in_words
@@ -70,13 +70,6 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return write
-
-
-def run(*words: object) -> str:
-    """Run a command that succeeds, and return what it printed."""
-    told = said(words)
-    assert told.code == 0, told.err
-    return told.out
 
 
 Write = Callable[[str], Path]

@@ -156,7 +156,7 @@ def test_a_plan_says_what_it_protects_and_at_what_loss(relation: Any, neighbours
     [
         ({"largest": 0}, "the largest degree"),
         ({"form": "hist"}, "did you mean 'histogram'"),
-        ({"neighbours": "swap"}, "choose one of: replace, add-remove"),
+        ({"neighbours": "swap"}, "choose one of replace, add-remove"),
         ({"relation": "user-out", "directed": False}, "the graph must be directed"),
         ({"loss": tt.Loss(epsilon=1, delta=1e-8, accounting="exact")}, "exact accounting is not for degrees"),
     ],

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from treetop.cli import cli, main
+from tests.commands import printed as run
+from tests.commands import refused as refusal
 
 Write = Callable[..., Path]
 
@@ -19,28 +19,16 @@ PUBLIC = "place,size,count\na1,0,200\na1,1,500\na1,2,300\na2,2,900\na2,5,40\nb1,
 """Published numbers of other groups, larger ones among them."""
 
 
-def run(*arguments: object) -> str:
-    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 def told(*arguments: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run(*arguments, "--json"))
     return found
 
 
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    def one_message(*arguments: object) -> str:
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        assert left.value.code in (2, 3)
-        message = capsys.readouterr().err
-        assert message.startswith("treetop: ") and message.count("\n") == 1
-        return message
-
-    return one_message
+def refused(*arguments: object) -> str:
+    """What a command says that refuses: one line."""
+    code, message = refusal(*arguments)
+    assert code in (2, 3) and message.startswith("treetop: ") and message.count("\n") == 1
+    return message
 
 
 @pytest.fixture
@@ -74,14 +62,12 @@ def test_a_release_is_exported_as_csv_with_its_intervals(released: Path, tmp_pat
     ]
 
 
-def test_a_format_for_flows_refuses_sizes_and_names_one_that_takes_them(
-    released: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_a_format_for_flows_refuses_sizes_and_names_one_that_takes_them(released: Path, tmp_path: Path) -> None:
     message = refused("export", released, "--to", "od", "--out", tmp_path / "flows.csv")
     assert "no origin" in message and "Export it to csv" in message
 
 
-def test_parts_are_refused_before_anything_is_read(write: Write, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_parts_are_refused_before_anything_is_read(write: Write, tmp_path: Path) -> None:
     message = refused("release", write(), "no such file", "--out", tmp_path / "cut", "--part", 2)
     assert "written as one part" in message and not (tmp_path / "cut").exists()
 
@@ -94,7 +80,7 @@ def test_a_plan_is_tried_on_published_numbers_of_other_groups(write: Write, twin
     assert found["trials"]["runs"] == 4 and str(twin) in found["trials"]["twin"]
 
 
-def test_an_earlier_release_is_a_twin(write: Write, released: Path, refused: Callable[..., str]) -> None:
+def test_an_earlier_release_is_a_twin(write: Write, released: Path) -> None:
     assert told("plan", write(), "--twin", released, "--runs", 2)["trials"]["levels"][0]["mean"] == 0
     wider = write(("largest = 3", "largest = 5"), name="wider.toml")
     assert "end at 3, and the plan tells them apart up to 5" in refused("plan", wider, "--twin", released)
@@ -121,9 +107,7 @@ def test_protecting_whole_groups_a_larger_size_makes_all_noise_larger(write: Wri
     assert noise == sorted(noise) and noise[-1] > 3 * noise[1]
 
 
-def test_the_private_table_is_no_twin_whatever_its_form(
-    write: Write, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_the_private_table_is_no_twin_whatever_its_form(write: Write, tmp_path: Path) -> None:
     assert "private table itself" in refused("plan", write(), "--twin", tmp_path / "sizes.csv")
     same = tmp_path / "same.csv"  # top-coded, in another order, under the names of a published table
     same.write_text("place,size,count\nb1,3,600\na1,0,300\na1,1,600\na1,3,100\na2,2,1000\nb1,1,400\n", encoding="utf-8")
@@ -132,9 +116,7 @@ def test_the_private_table_is_no_twin_whatever_its_form(
     assert "same records as the private table" in refused(*asked)
 
 
-def test_a_public_table_of_other_columns_is_refused_with_those_that_it_needs(
-    write: Write, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_a_public_table_of_other_columns_is_refused_with_those_that_it_needs(write: Write, tmp_path: Path) -> None:
     (tmp_path / "odd.csv").write_text("county,beds\na1,4\n", encoding="utf-8")
     message = refused("plan", write(), "--twin", tmp_path / "odd.csv")
     assert "without 'persons', 'homes'" in message and "'place', 'size' and 'count'" in message
@@ -172,7 +154,7 @@ def test_a_split_that_is_not_clearly_better_is_not_chosen(write: Write, twin: Pa
     assert "the plan keeps its own" in run(*asked)
 
 
-def test_a_prior_says_where_it_is_from(write: Write, twin: Path, refused: Callable[..., str]) -> None:
+def test_a_prior_says_where_it_is_from(write: Write, twin: Path) -> None:
     assert "say where" in refused("plan", write(), "--prior", twin)
 
 
@@ -206,12 +188,7 @@ def test_they_are_compared_on_a_public_table_too(write: Write, twin: Path, tmp_p
     ],
 )
 def test_what_cannot_be_done_says_why_and_what_can(
-    released: Path,
-    twin: Path,
-    arguments: tuple[str, ...],
-    reason: str,
-    refused: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    released: Path, twin: Path, arguments: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert released.is_dir() and twin.is_file()
     monkeypatch.chdir(released.parent)
@@ -219,9 +196,7 @@ def test_what_cannot_be_done_says_why_and_what_can(
     assert not {"more", "again"} & {path.name for path in released.parent.iterdir()}
 
 
-def test_counts_of_records_refuse_the_mechanisms_for_groups(
-    households: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_counts_of_records_refuse_the_mechanisms_for_groups(households: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("place\nAshford-1\nAshford-2\n", encoding="utf-8")
     plan = tmp_path / "plain.toml"
     plan.write_text(

@@ -28,6 +28,12 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     return "" if found is None else f" (did you mean {found!r}?)"
 
 
+def check_choice(what: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a value that is none of some names."""
+    if value not in choices:
+        raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
+
+
 def _closest(name: str, choices: dict[str, str]) -> str | None:
     close = difflib.get_close_matches(name, choices, n=1)
     begun = [choice for choice in choices if len(name) > 1 and choice.startswith(name)]

@@ -229,11 +229,9 @@ class Engine:
                 "that true counts may lie in for the time of the run: name it (`staging`)"
             )
 
-    @contextmanager
-    def started(self) -> Iterator[Machine]:
+    def started(self) -> AbstractContextManager[Machine]:
         """Start the engine's processes and folders; they are removed afterwards."""
-        with ENGINES[self.name].start(self) as machine:
-            yield machine
+        return ENGINES[self.name].start(self)
 
 
 @dataclass(frozen=True)

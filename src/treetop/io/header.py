@@ -124,11 +124,7 @@ def _why(name: str, values: list[str]) -> str:
 
 
 def _look(name: str) -> str:
-    """Explain why a name by itself looks like a value; empty if it does not.
-
-    >>> _look("2008-01-31"), _look("12.5"), _look("pop2011")
-    ('is a date', 'is a number', '')
-    """
+    """Explain why a name by itself looks like a value; empty if it does not."""
     if not name.strip():
         return "is empty"
     if name.strip().lower() in MISSING:
@@ -143,9 +139,5 @@ def _kinds(text: str) -> tuple[bool, bool]:
 
 
 def _shape(text: str) -> str:
-    """Return a text with every letter and digit exchanged for its kind.
-
-    >>> _shape("Ab-12")
-    'Aa-00'
-    """
+    """Return a text with every letter and digit exchanged for its kind: Aa-00 for Ab-12."""
     return "".join("0" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c for c in text)

@@ -91,11 +91,7 @@ def _in_folder(folder: Path, endings: Collection[str], names: Sequence[str]) -> 
 
 
 def _without_endings(file: Path, endings: Collection[str]) -> Path:
-    """Return the name of a file without the endings for compression and format.
-
-    >>> _without_endings(Path("trips.2001.csv.gz"), {".csv", ".gz"}).name
-    'trips.2001'
-    """
+    """Return the name of a file without the endings for compression and format."""
     if file.suffix.lower() in PACKED:
         file = file.with_suffix("")
     return file.with_suffix("") if file.suffix.lower() in endings else file

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from treetop._util.choices import nearest, with_article
+from treetop._util.choices import check_choice, with_article
 from treetop._util.lazy import set_fields
 from treetop._util.numbers import Number, positive, whole
 from treetop.domain.unit import Neighbours, Sensitivity, Unit
@@ -196,10 +196,8 @@ class DegreeFacts(GraphRules):
             raise PlanError("degrees need no promise of a degree bound: leave it out, and give the largest degree")
         if self.relation == "user-out" and not self.directed:
             raise PlanError('the relation "user-out" is about lists of out-edges: the graph must be directed')
-        if self.degree is not None and self.degree not in _MEANING:
-            raise PlanError(
-                f"degree is {self.degree!r}{nearest(str(self.degree), _MEANING)}; choose one of: {', '.join(_MEANING)}"
-            )
+        if self.degree is not None:
+            check_choice("degree", self.degree, _MEANING)
         if self.degree in ("in", "out") and not self.directed:
             raise PlanError(f'edges without direction neither come in nor go out: leave degree = "{self.degree}" out')
         if self.degree == self._usual:
@@ -257,9 +255,8 @@ class DegreeUnit(Unit):
         population: int | None = None,
         contributions: int | None = None,
     ) -> None:
-        for what, given, kinds in (("form", form, Form), ("neighbours", neighbours, Neighbours)):
-            if given not in (names := get_args(kinds)):
-                raise PlanError(f"{what} is {given!r}{nearest(str(given), names)}; choose one of: {', '.join(names)}")
+        check_choice("form", form, get_args(Form))
+        check_choice("neighbours", neighbours, get_args(Neighbours))
         if whole(largest) is None or largest > 10**6:
             raise PlanError(f"largest is {largest!r}: give the largest degree, a whole number from 1 to a million")
         most = _kept_of_a_list(graph, contributions)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from treetop._util.choices import nearest
+from treetop._util.choices import check_choice, nearest
 from treetop._util.lazy import set_fields
 from treetop._util.numbers import whole
 from treetop.domain.unit import Neighbours
@@ -98,8 +98,8 @@ Which groups there are, and in which region, is public.
             raise UnitError(f"The unit's quantity is {quantity!r}; give a whole number, 1 or more.")
         if event == "group" and most != 1:
             raise UnitError("A whole group may change by any quantity; leave the unit's quantity out.")
-        if form not in (None, *get_args(Form)):
-            raise PlanError(f"form is {form!r}{nearest(str(form), get_args(Form))}; choose one of: direct, cumulative")
+        if form is not None:
+            check_choice("form", form, get_args(Form))
         if largest is not None and whole(largest) is None:
             raise PlanError(f"largest is {largest!r}: give the largest size, a whole number, 1 or more")
         super().__init__(entity, 1, _NEIGHBOURS[str(event)], id, population=population)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn, get_args
 
-from treetop._util.choices import nearest
+from treetop._util.choices import check_choice
 from treetop._util.numbers import Number, whole
 from treetop.counts.group_reader import GroupList, Rows, check_cells
 from treetop.domain.hierarchy import Hierarchy
@@ -57,8 +57,7 @@ class GroupSizeReader(Reader):
 
     def check(self, plan: Plan) -> None:
         """Refuse contradictions with the rest of the plan."""
-        if self.rows not in (kinds := ("people", "groups", "histogram")):
-            raise PlanError(f"rows is {self.rows!r}{nearest(str(self.rows), kinds)}; choose one of {', '.join(kinds)}")
+        check_choice("rows", self.rows, get_args(Rows))
         if plan.loss.accounting == "exact":
             raise PlanError(
                 "exact accounting is not for group sizes: it knows the loss of counts that all move by one, and one "

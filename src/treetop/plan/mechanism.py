@@ -58,7 +58,7 @@ class Reader:
 
     def describe(self, plan: Plan) -> dict[str, Any]:
         """Return the plan's decisions about reading, as plain values for cards and digests."""
-        return {}
+        return plan.mechanism.describe(plan, {})
 
     def own_table(self, table: Table) -> Table:
         """Return a private table as it is read."""
@@ -139,10 +139,6 @@ class Mechanism:
     def describe(self, plan: Plan, stated: Mapping[str, Any]) -> dict[str, Any]:
         """Return the decisions of a reader with those of the mechanism, as plain values for cards and digests."""
         return dict(stated)
-
-    def decisions(self) -> dict[str, Any]:
-        """Return what it decides instead of fields of the plan, as plain values for cards and digests."""
-        return {}
 
     def as_released(self, plan: Plan, spine: Spine) -> Plan:
         """Return the plan as settled by a release with this spine, if a run completes it."""
@@ -233,6 +229,6 @@ class JointMechanism(Mechanism):
         """Return the bound of the total's error; none is proved for fitted counts."""
         return plan.levels[0].margin(risk) if index == 0 else None
 
-    def decisions(self) -> dict[str, Any]:
+    def describe(self, plan: Plan, stated: Mapping[str, Any]) -> dict[str, Any]:
         """Return its name, in place of a repair and its order."""
         return {"mechanism": self.name, "repair": "joint-fit", "order": "none"}

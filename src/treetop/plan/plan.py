@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
-from treetop._util.choices import nearest
+from treetop._util.choices import check_choice, nearest
 from treetop._util.lazy import FrozenMap, set_fields
 from treetop._util.numbers import Number
 from treetop.counts.constraint_reader import read_facts
@@ -88,8 +88,8 @@ class Plan:
         self._settle_pairs()
         if self.facts or is_narrow(self.spine):
             set_fields(self, spine=narrowed(self.spine, self.public_facts.possible))
-        _choice("repair", self.repair, tuple(REPAIRS))
-        _choice("order", self.order, tuple(ORDERS))
+        check_choice("repair", self.repair, tuple(REPAIRS))
+        check_choice("order", self.order, tuple(ORDERS))
         set_fields(self, resolve=Resolution.of(self.resolve) or "full")
         if REPAIRS[self.repair].again and self.resolve != "full":
             raise PlanError(
@@ -101,7 +101,7 @@ class Plan:
         if isinstance(self.unknown, Mapping):
             self._check_unknown()
         else:
-            _choice("unknown", self.unknown, ("error", "drop"))
+            check_choice("unknown", self.unknown, ("error", "drop"))
         if isinstance(self.split, Mapping):
             set_fields(self, split=FrozenMap(self.split))
         if not isinstance(self.margins, str):
@@ -123,7 +123,7 @@ class Plan:
     def _settle_preference(self) -> None:
         if self.prefer is None:
             return
-        _choice("prefer", self.prefer, tuple(PREFERENCES))
+        check_choice("prefer", self.prefer, tuple(PREFERENCES))
         chosen = PREFERENCES[self.prefer]
         if (self.repair, self.order) not in (("chebyshev", "ascending"), (chosen.repair, chosen.order)):
             raise PlanError(f"prefer = {self.prefer!r} decides repair and order: leave those out, or prefer")
@@ -288,7 +288,7 @@ class Plan:
             **told,
             **({} if self.graph is None else {"graph": self.graph.describe()}),
         }
-        return described | self.mechanism.decisions() | self.reader.describe(self)
+        return described | self.reader.describe(self)
 
     @property
     def graph(self) -> GraphFacts | None:
@@ -350,11 +350,6 @@ class Plan:
     def as_released(self, spine: Spine) -> Plan:
         """Return the plan as settled by a release with this spine, for plans that a run completes."""
         return self.mechanism.as_released(self, spine)
-
-
-def _choice(what: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise PlanError(f"{what} is {value!r}{nearest(str(value), choices)}; choose one of {', '.join(choices)}")
 
 
 def joint_plan(

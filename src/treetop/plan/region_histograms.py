@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from treetop._util.choices import nearest
+from treetop._util.choices import check_choice
 from treetop._util.dtypes import Ints
 from treetop._util.system import refuse_beyond_memory
 from treetop.counts.group_reader import CELL_BYTES, check_cells
@@ -58,13 +58,8 @@ class RegionHistograms(Mechanism):
     """The repair: all regions and sizes at once, or the method of the paper."""
 
     def __post_init__(self) -> None:
-        known = list(dict.fromkeys(repair for _, repair in self.methods))
-        if self.repair not in known:
-            raise PlanError(
-                f"repair is {self.repair!r}{nearest(str(self.repair), known)}: choose one of {', '.join(known)}"
-            )
-        if self.public not in ("total", "regions"):
-            raise PlanError(f"public is {self.public!r}: choose one of total, regions")
+        check_choice("repair", self.repair, list(dict.fromkeys(repair for _, repair in self.methods)))
+        check_choice("public", self.public, get_args(Public))
         if self.public == "regions" and self.repair != "joint":
             raise PlanError('public="regions" keeps the number of groups of each region, which needs repair="joint"')
 
