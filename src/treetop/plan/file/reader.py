@@ -89,7 +89,7 @@ def _fact(section: Section, name: str, folder: Path) -> Fact:
 def read_groups(stated: Stated) -> PlanFile:
     """Make a plan of a file with a section [groups]; private data is not read."""
     groups, unit = stated.values["groups"], stated.values["unit"]
-    section, path = stated.sections["groups"], stated.path
+    section = stated.sections["groups"]
     of_place = "group sizes have one, the place of the groups"
     _refuse_beside(stated, of_place, SIZE, ("group", SIZE, "quantity"), "a column of group sizes is")
     if stated.values["data"]["unknown"] != "error":
@@ -100,9 +100,7 @@ def read_groups(stated: Stated) -> PlanFile:
 
     ((place, attribute),) = stated.attributes.items()
     rows: Rows = groups["rows"]
-    stated.refuse_private_files()
-    regions = attribute.read(path.parent)
-    stated.check_digest(place, regions)
+    regions = stated.read_trees()[place]
     columns = _columns(stated, rows, place)
     listed = _read_list(stated, attribute.column, regions)
     with section.located():
@@ -116,18 +114,14 @@ def read_groups(stated: Stated) -> PlanFile:
             groups["largest"],
             protected,
             loss,
-            rows=rows,
-            number=groups["number"],
+            **{name: groups[name] for name in ("rows", "number", "form", "public", "repair")},
             listed=listed,
-            form=groups["form"],
             split=stated.values["loss"]["split"],
-            public=groups["public"],
-            repair=groups["repair"],
             id=columns.get("group") if groups["event"] == "group" else unit["id"],
             place=place,
             title=stated.values[""]["title"],
             population=unit["population"],
-            confidence=stated.values["release"]["confidence"] if stated.values["release"]["intervals"] else None,
+            confidence=stated.values["release"]["confidence"],
         )
     with stated.sections["data"].located():
         GroupSizeReader.of(plan).check_source(plan, stated.counted)
@@ -135,8 +129,8 @@ def read_groups(stated: Stated) -> PlanFile:
 
 
 def _refuse_beside(stated: Stated, has: str, axis: str, names: Sequence[str], called: str) -> None:
-    """Refuse other attributes than the place, one that is called as the axis, and a confidence without intervals."""
-    attributes, release = stated.attributes, stated.sections["release"]
+    """Refuse other attributes than the place, and one that is called as the axis."""
+    attributes = stated.attributes
     if len(attributes) > 1:
         raise PlanFileError(
             f"{stated.path}: [attributes] {has}, but there are {', '.join(attributes)}: the {axis} is counted by itself"
@@ -144,8 +138,6 @@ def _refuse_beside(stated: Stated, has: str, axis: str, names: Sequence[str], ca
     for name, attribute in attributes.items():
         if name.casefold() in names:
             raise attribute.section.problem(f"is called as {called}: call the place another")
-    if not stated.values["release"]["intervals"] and release.has("confidence"):
-        raise release.problem("intervals are off, but have a confidence: keep one")
 
 
 def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
@@ -198,12 +190,9 @@ def read_degrees(stated: Stated) -> PlanFile:
     if unknown not in ("error", "drop"):
         raise section["data"].problem('unknown: write "error", or "drop" for edges to people who are not in the table')
     stated.refuse_open()
-    stated.refuse_private_files()
     columns = {name: attribute.column for name, attribute in stated.attributes.items()}
     stated.check_columns([])
-    trees = {name: attribute.read(folder) for name, attribute in stated.attributes.items()}
-    for name, tree in trees.items():
-        stated.check_digest(name, tree)
+    trees = stated.read_trees()
     graph = read_graph(section["graph"], told, folder, columns, None, unknown)
     assert graph is not None
     loss = stated.loss()
@@ -214,13 +203,13 @@ def read_degrees(stated: Stated) -> PlanFile:
 
 
 def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Plan:
-    told, unit, release = (stated.values[name] for name in ("graph", "unit", "release"))
+    told, unit = stated.values["graph"], stated.values["unit"]
     both: dict[str, Any] = {
         **{name: told[name] for name in ("relation", "largest", "form", "directed", "degree")},
         "contributions": unit["contributions"],
         "title": stated.values[""]["title"],
         "population": unit["population"],
-        "confidence": release["confidence"] if release["intervals"] else None,
+        "confidence": stated.values["release"]["confidence"],
         **more,
     }
     if not trees:
@@ -360,8 +349,7 @@ def _check_order(section: Section, order: Any, attributes: Mapping[str, object])
         )
 
 
-def _check_release(section: Mapping[str, Section], release: dict[str, Any]) -> None:
-    """Refuse contradictions under [release]; without intervals there is no confidence."""
+def _check_release(section: Mapping[str, Section], release: Mapping[str, Any]) -> None:
     stated = section["release"]
     if release["prefer"] == "lower-error" and release["resolve"] != "full":
         raise stated.problem(
@@ -370,10 +358,6 @@ def _check_release(section: Mapping[str, Section], release: dict[str, Any]) -> N
         )
     if release["prefer"] is not None and section["repair"].values:
         raise stated.problem("prefer decides what [repair] does: keep one of them")
-    if not release["intervals"]:
-        if stated.has("confidence"):
-            raise stated.problem("intervals are off, but have a confidence: keep one")
-        release["confidence"] = None
 
 
 def _make_spine(section: Section, order: Any, trees: Mapping[str, Hierarchy]) -> Spine:

@@ -330,6 +330,14 @@ class Stated:
                     f"[8, 13]; the fields are {', '.join(positions)}"
                 )
 
+    def read_trees(self) -> dict[str, Hierarchy]:
+        """Read the hierarchy of every attribute, unless a public file is the private table."""
+        self.refuse_private_files()
+        trees = {name: attribute.read(self.path.parent) for name, attribute in self.attributes.items()}
+        for name, tree in trees.items():
+            self.check_digest(name, tree)
+        return trees
+
     def check_digest(self, name: str, tree: Hierarchy) -> None:
         """Refuse a hierarchy with another hash than the plan states."""
         attribute = self.attributes[name]
@@ -379,6 +387,11 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
     if "graph" not in given:
         values["graph"] = {}
     _check_data(sections["data"], values["data"], path.parent)
+    release = values["release"]
+    if not release["intervals"]:
+        if sections["release"].has("confidence"):
+            raise sections["release"].problem("intervals are off, but have a confidence: keep one")
+        release["confidence"] = None
     loss = values["loss"]
     is_open = loss["epsilon"] is None and loss["rho"] is None
     if is_open:
