@@ -75,11 +75,15 @@ def test_intervals_of_means_quantiles_and_shares_hold_as_often_as_they_say(
 def test_intervals_without_the_noise_of_the_number_of_people_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault: under "node" the number of people is taken as it was measured, and all noise as that of one draw."""
 
-    def careless(self: cells.MeasuredCells, index: int, place: Any, confidence: float) -> Any:
+    ranges = cells.MeasuredCells.ranges
+
+    def careless(self: cells.MeasuredCells, index: int, first: Any, last: Any, place: Any, confidence: float) -> Any:
+        if (first > 0).any() or (last < self.degrees).any():
+            return ranges(self, index, first, last, place, confidence)
         ends = self._ends(self._measured(index))
         return ends.below[-1, place], ends.below[-1, place]
 
-    monkeypatch.setattr(cells.MeasuredCells, "people_of", careless)
+    monkeypatch.setattr(cells.MeasuredCells, "ranges", careless)
     monkeypatch.setattr(cells, "sum_margin", lambda law, number, risk: law.quantile(1 - risk))
     plan = tt.degree_plan("node", "add-remove", tt.Loss(rho=2), LARGEST)
     missed = misses(plan, Graph(PEOPLE, EDGES, "node", degree_bound=90)).mean(axis=0)
