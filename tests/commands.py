@@ -40,6 +40,34 @@ def said(words: Sequence[object], folder: Path = Path(), terminal: bool = False)
     return Said(texts[0], texts[1], code)
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command of Treetop, to be run with other words after its own."""
+
+    words: tuple[object, ...]
+    warning: str = ""
+    """What it says on standard error all the same."""
+
+    @staticmethod
+    def of(*words: object, warning: str = "") -> Command:
+        return Command(words, warning)
+
+    def __call__(self, *words: object, terminal: bool = False) -> str:
+        """What it prints, doing what it is asked."""
+        done = said((*self.words, *words), terminal=terminal)
+        assert done.code == 0 and self.warning in done.err, done.err
+        return done.out
+
+    def json(self, *words: object) -> Any:
+        return json.loads(self(*words, "--json"))
+
+    def fails(self, *words: object, code: int = 2) -> str:
+        """What it says when it refuses."""
+        ended, message = refused(*self.words, *words)
+        assert ended == code, message
+        return message
+
+
 def printed(*words: object, terminal: bool = False) -> str:
     """What a command prints that does what it is asked."""
     done = said(words, terminal=terminal)

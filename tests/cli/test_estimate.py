@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import treetop as tt
-from tests.commands import refused, said
+from tests.commands import Command
 
 TOWNS = ["A\x1b", "Ab", "Ac", "Ba", "Bb", "Ca"]
 PLACE = tt.Hierarchy.from_prefixes(TOWNS, widths=[1], levels=["region", "town"])
 SPINE = tt.Spine(["place.region", "sex", "place.town"], {"place": PLACE, "sex": tt.Hierarchy.flat(["f", "m"])})
+
+run = Command.of("estimate", warning="Not private")  # every one here has a testing key
 
 
 def released(**more: object) -> tt.Release:
@@ -38,18 +40,6 @@ def folder(release: tt.Release, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("estimate") / "release"
     release.save(folder, nodes=True)
     return folder
-
-
-def run(*words: object) -> str:
-    done = said(("estimate", *words))
-    assert done.code == 0 and "Not private" in done.err  # every one here has a testing key
-    return done.out
-
-
-def failure(*words: object) -> str:
-    code, message = refused("estimate", *words)
-    assert code == 2
-    return message
 
 
 def test_without_options_it_shows_differences_by_level_and_what_to_do_next(folder: Path, release: tt.Release) -> None:
@@ -115,7 +105,7 @@ def test_out_writes_a_release_of_lower_error_that_passes_its_check(
     assert (told["total"], told["leaves"], told["id"]) == (again.total, len(again.count), again.card["id"])
     assert (out / "nodes.parquet").is_file()
     assert f"estimated again from release {release.card['id']}" in run(folder, "--out", out, "--force")
-    assert "already" in failure(out, "--out", tmp_path / "third")
+    assert "already" in run.fails(out, "--out", tmp_path / "third")
     assert "--out" not in run(out)  # there is nothing more to do
 
 
@@ -137,14 +127,14 @@ def test_a_release_that_has_not_kept_its_measurements_says_what_to_do(tmp_path: 
     plan = tt.Plan(SPINE, unit, tt.Loss(rho=1), confidence=None)
     tt.make_release(plan, table, tt.RunOptions(testing_key=bytes(32))).save(tmp_path / "release")
     for arguments in ((), ("--level", "sex"), ("--out", tmp_path / "again")):
-        assert "`keep_measurements=True`" in failure(tmp_path / "release", *arguments)
+        assert "`keep_measurements=True`" in run.fails(tmp_path / "release", *arguments)
     assert not (tmp_path / "again").exists()
 
 
 def test_what_is_unresolved_is_estimated_but_not_released_again(tmp_path: Path) -> None:
     released(resolve={"sigmas": 3}).save(tmp_path / "release")
     assert "--out" not in run(tmp_path / "release")
-    message = failure(tmp_path / "release", "--out", tmp_path / "again")
+    message = run.fails(tmp_path / "release", "--out", tmp_path / "again")
     assert "no place in a second estimate" in message
 
 
@@ -160,11 +150,11 @@ def test_what_is_unresolved_is_estimated_but_not_released_again(tmp_path: Path) 
     ],
 )
 def test_mistakes_in_the_call_say_what_to_do(folder: Path, arguments: list[str], told: str) -> None:
-    assert told in failure(folder, *arguments)
+    assert told in run.fails(folder, *arguments)
 
 
 def test_an_existing_folder_is_not_replaced_unless_forced(folder: Path) -> None:
     other = folder.with_name("other")
     other.mkdir()
-    assert "exists already" in failure(folder, "--out", other)
-    assert "is the release itself" in failure(folder, "--out", folder, "--force")
+    assert "exists already" in run.fails(folder, "--out", other)
+    assert "is the release itself" in run.fails(folder, "--out", folder, "--force")

@@ -17,13 +17,15 @@ import pytest
 import python_calamine
 
 import treetop as tt
-from tests.commands import refused
+from tests.commands import Command
 from treetop import cli
 from treetop.cli import export as command
 from treetop.exporting import FORMATS, Exported
 
 TOWNS = {"01001": (45.0, 9.0), "01002": (47.0, 11.0), "None": (40.0, 15.0)}
 PLACES = "region,town,name,lat,lon\n01,01001,Uno,45,9\n01,01002,Due,47,11\nS,None,Nessuno,40,15\n"
+
+export_command = Command.of("export")
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +44,6 @@ def folder(release: tt.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     release.save(tmp_path / "release")
     (tmp_path / "places.csv").write_text(PLACES)
     return tmp_path / "release"
-
-
-def failure(*words: object) -> str:
-    code, message = refused("export", *words)
-    assert code == 2
-    return message
 
 
 def read(path: str) -> list[dict[str, str]]:
@@ -110,7 +106,7 @@ def test_a_map_is_one_file_that_people_are_told_to_open(folder: Path, capsys: py
     cli.main(["export", str(folder), "--to", "map", "--out", "map.html", *options])
     assert "map.html: " in (told := capsys.readouterr().out) and "open it in a browser" in told
     assert "Outlines: nobody &amp; sons" in Path("map.html").read_text(encoding="utf-8")
-    assert "needs to know where the places are" in failure(folder, "--to", "map", "--out", "other.html")
+    assert "needs to know where the places are" in export_command.fails(folder, "--to", "map", "--out", "other.html")
 
 
 def _square(x: float, y: float) -> list[tuple[float, float]]:
@@ -138,7 +134,7 @@ def test_columns_and_levels_can_be_named(folder: Path) -> None:
 def test_places_without_coordinates_are_left_out_when_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("places.csv").write_text(PLACES.replace("40,15", ","))
     arguments = [str(folder), "--to", "kepler", "--out", "flows.csv", "--coordinates", "places.csv"]
-    assert "1 code with flows lack coordinates: 'None'" in failure(*arguments)
+    assert "1 code with flows lack coordinates: 'None'" in export_command.fails(*arguments)
     assert not Path("flows.csv").exists()
     cli.main(["export", *arguments, "--skip-missing"])
     assert "The flows of 1 code without coordinates were left out: None" in capsys.readouterr().out
@@ -147,17 +143,17 @@ def test_places_without_coordinates_are_left_out_when_asked(folder: Path, capsys
 
 def test_refusals_are_one_line_and_leave_nothing(folder: Path) -> None:
     before = sorted(path.name for path in Path().iterdir())
-    inside = failure(folder, "--to", "od", "--out", folder / "flows.csv", "--force")
+    inside = export_command.fails(folder, "--to", "od", "--out", folder / "flows.csv", "--force")
     for message, expected in [
         (inside, "inside the release"),
-        (failure(folder, "--to", "kepler", "--out", "out"), "kepler needs coordinates"),
-        (failure("nowhere", "--to", "od", "--out", "out"), "not a release folder"),
-        (failure(folder, "--to", "od", "--out", "places.csv"), "places.csv exists already"),
+        (export_command.fails(folder, "--to", "kepler", "--out", "out"), "kepler needs coordinates"),
+        (export_command.fails("nowhere", "--to", "od", "--out", "out"), "not a release folder"),
+        (export_command.fails(folder, "--to", "od", "--out", "places.csv"), "places.csv exists already"),
     ]:
         assert expected in message
         assert message.startswith("treetop: ")
         assert message.count("\n") == 1
-    assert "flowmop" in failure(folder, "--to", "flowmop", "--out", "out")
+    assert "flowmop" in export_command.fails(folder, "--to", "flowmop", "--out", "out")
     assert sorted(path.name for path in Path().iterdir()) == before
 
 
@@ -168,7 +164,7 @@ def test_a_disk_that_is_full_is_told_in_one_line(form: str, folder: Path, monkey
 
     monkeypatch.setattr(zipfile.ZipFile, "write", full)
     out = "table.xlsx" if form == "excel" else "site"
-    message = failure(folder, "--to", form, "--out", out)
+    message = export_command.fails(folder, "--to", form, "--out", out)
     assert message == f"treetop: {out}: cannot be written: No space left on device\n"
     assert sorted(path.name for path in Path().iterdir()) == ["places.csv", "release"]
 
@@ -213,11 +209,11 @@ def test_of_many_codes_that_are_left_out_the_rest_is_counted() -> None:
 def test_files_with_places_may_be_in_another_encoding(folder: Path) -> None:
     Path("places.csv").write_text(PLACES.replace("Due", "Forlì"), encoding="latin-1")
     arguments = [str(folder), "--to", "flowmap", "--out", "out", "--coordinates", "places.csv"]
-    assert "--encoding" in failure(*arguments)
+    assert "--encoding" in export_command.fails(*arguments)
     cli.main(["export", *arguments, "--encoding", "latin-1"])
     assert "Forlì" in [row["name"] for row in read("out/locations.csv")]
     arguments = [str(folder), "--to", "od", "--out", "od.csv", "--encoding", "latin-1"]
-    assert "name the file too" in failure(*arguments)
+    assert "name the file too" in export_command.fails(*arguments)
 
 
 def test_boundaries_may_be_in_another_encoding(folder: Path) -> None:
@@ -229,15 +225,15 @@ def test_boundaries_may_be_in_another_encoding(folder: Path) -> None:
     path = Path("towns.geojson")
     path.write_text(text, encoding="latin-1")
     arguments = [str(folder), "--to", "map", "--boundaries", str(path), "--force", "--out", "map.html"]
-    message = failure(*arguments)
+    message = export_command.fails(*arguments)
     assert "is not UTF-8, which GeoJSON is: name its encoding, such as --encoding latin-1" in message
-    assert "is not ascii text: name its true encoding" in failure(*arguments, "--encoding", "ascii")
-    assert "is not nonsense text" in failure(*arguments, "--encoding", "nonsense")
+    assert "is not ascii text: name its true encoding" in export_command.fails(*arguments, "--encoding", "ascii")
+    assert "is not nonsense text" in export_command.fails(*arguments, "--encoding", "nonsense")
     for written in ("latin-1", "utf-8", "utf-8-sig"):  # what is UTF-8 stays so, whatever the other file is
         path.write_text(text, encoding=written)
         cli.main(["export", *arguments, "--encoding", "latin-1"])
         assert "Forlì" in Path("map.html").read_text(encoding="utf-8")
     path.write_text("<kml>")
-    assert "is not GeoJSON: line 1, column 1 is not JSON" in failure(*arguments)
+    assert "is not GeoJSON: line 1, column 1 is not JSON" in export_command.fails(*arguments)
     path.write_bytes(b"\x1f\x8bnothing")
-    assert "is a damaged gzip file" in failure(*arguments)
+    assert "is a damaged gzip file" in export_command.fails(*arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.commands import refused, said
+from tests.commands import Command
 from treetop import PlanFile, cli, read_plan
 from treetop.errors import IncompletePlan
 
@@ -25,6 +24,8 @@ OPEN = ["unit.entity", "unit.contributions", "unit.neighbours", "loss.epsilon"]
 PLACES = "region,province,town,town_name,lat,lon\n" + "".join(
     f"{'NS'[i // 20]},{i // 5:02},{i:05},Town {i},45.{i},9.{i}\n" for i in range(40)
 )
+
+run = Command.of("inspect", warning="for the steward only")
 
 
 @pytest.fixture
@@ -39,22 +40,6 @@ def shared(folder: Path) -> Path:
     if not DATA.is_dir():
         pytest.skip("the shared tables are not here")
     return DATA
-
-
-def run(*words: object) -> str:
-    done = said(("inspect", *words))
-    assert done.code == 0 and "for the steward only" in done.err, done.err
-    return done.out
-
-
-def as_json(*words: object) -> Any:
-    return json.loads(run(*words, "--json"))
-
-
-def failure(*words: object) -> str:
-    code, message = refused("inspect", *words)
-    assert code == 2
-    return message
 
 
 def looks(described: Any) -> dict[str, str]:
@@ -104,7 +89,7 @@ def trips(folder: Path) -> Path:
 
 def test_rows_columns_types_distinct_and_missing_values_are_told(folder: Path) -> None:
     table = write(folder, sex=["f", "m", None, ""], age=[1, 2, 3, 3], x=[0.5, 1.0, 2.0, None])
-    described = as_json(table)
+    described = run.json(table)
     assert described["rows"] == 4
     assert [(c["name"], c["type"], c["distinct"], c["missing"]) for c in described["columns"]] == [
         ("sex", "text", 2, 2),
@@ -134,23 +119,23 @@ def test_the_draft_is_printed_when_no_file_is_named(folder: Path) -> None:
     told = run(table, "--hierarchy", folder / "places.csv")
     draft = told[told.index("# A plan for table.parquet") :]
     assert tomllib.loads(draft)["attributes"]["destination"] == {"column": "work", "same_as": "origin"}
-    assert as_json(table, "--hierarchy", folder / "places.csv")["draft"] == draft
+    assert run.json(table, "--hierarchy", folder / "places.csv")["draft"] == draft
 
 
 def test_a_file_that_exists_is_never_overwritten(folder: Path) -> None:
     out = folder / "plan.toml"
     out.write_text("mine")
-    assert "exists already and is kept" in failure(trips(folder), "--out", out)
+    assert "exists already and is kept" in run.fails(trips(folder), "--out", out)
     assert out.read_text() == "mine"
 
 
 def test_a_draft_that_cannot_be_written_is_an_error(folder: Path) -> None:
-    assert "cannot be written" in failure(trips(folder), "--out", folder / "none" / "plan.toml")
+    assert "cannot be written" in run.fails(trips(folder), "--out", folder / "none" / "plan.toml")
 
 
 def test_codes_that_do_not_match_are_listed_and_the_draft_asks_about_them(folder: Path) -> None:
     table = write(folder, town=[f"{i:05}" for i in range(30)] * 3 + ["99999", "88888"])
-    described = as_json(table, "--hierarchy", folder / "places.csv")
+    described = run.json(table, "--hierarchy", folder / "places.csv")
     (match,) = described["matches"]
     assert (match["codes"], match["matched"], match["unmatched_examples"]) == (32, 30, ["88888", "99999"])
     assert '# unknown = "elsewhere"' in described["draft"]
@@ -159,7 +144,7 @@ def test_codes_that_do_not_match_are_listed_and_the_draft_asks_about_them(folder
 
 def test_lost_leading_zeros_are_noticed(folder: Path) -> None:
     table = write(folder, town=list(range(40)) * 3)
-    described = as_json(table, "--hierarchy", folder / "places.csv")
+    described = run.json(table, "--hierarchy", folder / "places.csv")
     assert described["matches"][0]["leading_zeros_lost"] == 40
     assert "with their leading zeros" in run(table, "--hierarchy", folder / "places.csv")
 
@@ -172,7 +157,7 @@ def test_lost_leading_zeros_are_suspected_without_a_lookup(folder: Path) -> None
 def test_a_coarser_column_that_also_matches_is_not_an_attribute_of_its_own(folder: Path) -> None:
     towns = [f"{i:05}" for i in range(40)]
     table = write(folder, province=[f"{int(t) // 5:02}" for t in towns], town=towns)
-    described = as_json(table, "--hierarchy", folder / "places.csv")
+    described = run.json(table, "--hierarchy", folder / "places.csv")
     assert [match["hierarchy_column"] for match in described["matches"]] == ["province", "town"]
     assert [attribute["column"] for attribute in described["attributes"]] == ["town"]
 
@@ -180,7 +165,7 @@ def test_a_coarser_column_that_also_matches_is_not_an_attribute_of_its_own(folde
 def test_a_few_small_numbers_are_not_taken_for_codes(folder: Path) -> None:
     (folder / "zones.csv").write_text("zone,borough\n" + "".join(f"{i},b{i % 5}\n" for i in range(1, 266)))
     table = write(folder, passengers=[1, 2, 3, 4] * 20, zone=[*range(1, 81)])
-    described = as_json(table, "--hierarchy", folder / "zones.csv")
+    described = run.json(table, "--hierarchy", folder / "zones.csv")
     assert [match["column"] for match in described["matches"]] == ["zone"]
 
 
@@ -198,7 +183,7 @@ def test_columns_that_nest_are_found_and_drafted_as_one_attribute(folder: Path) 
         province=[f"p{i % 6}" for i in towns],
         colour=[f"c{i % 7}" for i in range(300)],
     )
-    described = as_json(table, "--out", folder / "plan.toml")
+    described = run.json(table, "--out", folder / "plan.toml")
     assert described["chains"] == [["region", "province", "town"]]
     assert [one["column"] for one in described["attributes"]] == ["town", "colour"]
     assert open_fields(folder / "plan.toml")[:2] == ["attributes.town.hierarchy", "attributes.town.levels"]
@@ -226,7 +211,7 @@ def named_trips(folder: Path, rows: int = 400) -> Path:
 
 def test_names_beside_codes_are_no_attributes(folder: Path) -> None:
     names = {"Comune": "home", "home_region_name": "home_region", "work_label": "work"}
-    described = as_json(named_trips(folder))
+    described = run.json(named_trips(folder))
     assert described["names"] == names
     assert described["chains"] == [["home_region", "home"]]
     assert [one["column"] for one in described["attributes"]] == ["home", "work", "sex"]
@@ -246,8 +231,8 @@ def test_names_beside_codes_of_a_lookup_are_its_names(folder: Path) -> None:
 def test_a_row_a_place_is_enough_for_a_lookup_that_has_its_name(folder: Path) -> None:
     towns = [f"{i:05}" for i in range(0, 40, 2)]
     table = write(folder, label=[f"Town {int(town)}" for town in towns], code=towns, people=list(range(20)))
-    assert as_json(table)["names"] == {}
-    described = as_json(table, "--hierarchy", folder / "places.csv")
+    assert run.json(table)["names"] == {}
+    described = run.json(table, "--hierarchy", folder / "places.csv")
     assert described["names"] == {"label": "code"}
     assert [one["column"] for one in described["attributes"]] == ["code"]
 
@@ -256,23 +241,23 @@ def test_names_alone_are_codes_when_the_lookup_knows_only_them(folder: Path) -> 
     (folder / "names.csv").write_text("region,town_name\n" + "".join(f"{'NS'[i // 20]},Town {i}\n" for i in range(40)))
     rows = [i * i % 40 for i in range(400)]
     table = write(folder, town=[f"X{i:05}" for i in rows], town_name=[f"Town {i}" for i in rows])
-    described = as_json(table, "--hierarchy", folder / "names.csv")
+    described = run.json(table, "--hierarchy", folder / "names.csv")
     assert described["names"] == {"town": "town_name"}
     assert [one["column"] for one in described["attributes"]] == ["town_name"]
 
 
 def test_columns_that_go_together_by_accident_or_hold_the_same_codes_are_not_names(folder: Path) -> None:
     table = write(folder, sex=["f", "m", "f", "m"], work=["yes", "no", "yes", "no"])
-    assert as_json(table)["names"] == {}
+    assert run.json(table)["names"] == {}
     stays = [f"{i % 40:05}" for i in range(400)]
-    described = as_json(write(folder, home=stays, work=stays))
+    described = run.json(write(folder, home=stays, work=stays))
     assert described["names"] == {}
     assert [one["name"] for one in described["attributes"]] == ["origin", "destination"]
 
 
 def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path) -> None:
     blocks = [f"{state:02}{county:03}{tract:06}1001" for state in (1, 2) for county in (1, 3) for tract in (100, 200)]
-    described = as_json(write(folder, block=blocks * 3), "--out", folder / "plan.toml")
+    described = run.json(write(folder, block=blocks * 3), "--out", folder / "plan.toml")
     assert described["columns"][0]["prefixes"] == {
         "length": 15,
         "widths": [2, 5, 11, 12],
@@ -286,7 +271,7 @@ def test_prefix_codes_are_cut_where_their_scheme_cuts(folder: Path) -> None:
 
 def test_prefix_codes_of_no_known_scheme_are_cut_where_a_field_begins(folder: Path) -> None:
     codes = [f"9{a}{b:02}" for a in range(10) for b in range(1, 9)]
-    (column,) = as_json(write(folder, code=codes * 3))["columns"]
+    (column,) = run.json(write(folder, code=codes * 3))["columns"]
     assert column["prefixes"]["widths"] == [2]
 
 
@@ -307,7 +292,7 @@ def test_identifiers_dates_counts_and_constants_are_recognised(folder: Path) -> 
         yes=[True, False] * (rows // 2),
         many=[[1, 2]] * rows,
     )
-    described = as_json(table)
+    described = run.json(table)
     assert looks(described) == {
         "ticket": "id",
         "person_id": "id",
@@ -329,15 +314,15 @@ def test_identifiers_dates_counts_and_constants_are_recognised(folder: Path) -> 
 
 def test_the_only_number_beside_codes_that_never_recur_is_taken_for_the_count(folder: Path) -> None:
     table = write(folder, a=["x", "x", "y", "y"], b=["u", "v", "u", "v"], z=[4, 9, 4, 1])
-    assert as_json(table)["count"] == "z"
+    assert run.json(table)["count"] == "z"
 
 
 def test_the_count_may_be_named(folder: Path) -> None:
     table = write(folder, a=["x", "y"] * 30, z=[4, 9] * 30)
-    described = as_json(table, "--count", "z")
+    described = run.json(table, "--count", "z")
     assert described["count"] == "z"
     assert tomllib.loads(described["draft"])["data"]["count"] == "z"
-    assert "did you mean 'z'?" in failure(table, "--count", "zz")
+    assert "did you mean 'z'?" in run.fails(table, "--count", "zz")
 
 
 def stays(folder: Path) -> Path:
@@ -381,11 +366,11 @@ def test_ids_that_differ_in_spelling_only_are_warned_of_with_their_number(folder
     names = [f"{name}{i}" for i in range(40) for name in ("ann", "ann", "bo")]
     names[:6] = ["ann0 ", "Ann0", "cafe\u0301", "caf\u00e9", "7", "07"]
     table = write(folder, person=names, place=["x", "y"] * 60)
-    (told,) = as_json(table)["identifiers"]
+    (told,) = run.json(table)["identifiers"]
     assert (told["column"], told["other_spellings"], told["other_zeros"]) == ("person", 2, 1)
     assert told["id_clean"] == ["trim", "nfc", "casefold"]
     names[0] = "ann2 "
-    (fewer,) = as_json(write(folder, person=names, place=["x", "y"] * 60))["identifiers"]
+    (fewer,) = run.json(write(folder, person=names, place=["x", "y"] * 60))["identifiers"]
     assert (fewer["id_clean"], fewer["other_spellings"]) == (["trim", "nfc"], 2)
     names[0] = "ann0 "
     shown = run(write(folder, person=names, place=["x", "y"] * 60))
@@ -411,31 +396,31 @@ def test_a_table_without_codes_gives_a_draft_that_asks_for_attributes(folder: Pa
 
 def test_names_that_need_quotes_are_quoted(folder: Path) -> None:
     table = write(folder, **{'a."b" c': ["x", "y"] * 30, "count": ["p", "q", "r"] * 20})
-    draft = tomllib.loads(as_json(table)["draft"])
+    draft = tomllib.loads(run.json(table)["draft"])
     assert [section["column"] for section in draft["attributes"].values()] == ['a."b" c', "count"]
     assert list(draft["attributes"]) == ['a."b" c', "count_code"]
 
 
 def test_csv_codes_stay_text(folder: Path) -> None:
     (folder / "t.csv").write_text("home;n\n" + "".join(f"{i:05};{i}\n" for i in range(40)))
-    described = as_json(folder / "t.csv", "--hierarchy", folder / "places.csv")
+    described = run.json(folder / "t.csv", "--hierarchy", folder / "places.csv")
     assert described["matches"][0]["matched"] == 40
     assert described["count"] == "n"
 
 
 def test_a_table_without_rows_is_described(folder: Path) -> None:
     (folder / "t.csv").write_text("a,b\n")
-    described = as_json(folder / "t.csv", "--hierarchy", folder / "places.csv")
+    described = run.json(folder / "t.csv", "--hierarchy", folder / "places.csv")
     assert (described["rows"], looks(described)) == (0, {"a": "empty", "b": "empty"})
 
 
 def test_mistakes_in_the_call_are_told_with_exit_code_2(folder: Path) -> None:
     table = trips(folder)
-    assert "no such file" in failure(folder / "none.csv")
-    assert "hierarchy: " in failure(table, "--hierarchy", folder / "none.csv")
-    assert "its own hierarchy" in failure(table, "--hierarchy", table)
+    assert "no such file" in run.fails(folder / "none.csv")
+    assert "hierarchy: " in run.fails(table, "--hierarchy", folder / "none.csv")
+    assert "its own hierarchy" in run.fails(table, "--hierarchy", table)
     (folder / "twice.csv").write_text("a,a\n1,2\n")
-    assert "the same name" in failure(folder / "twice.csv")
+    assert "the same name" in run.fails(folder / "twice.csv")
 
 
 @pytest.mark.parametrize(
@@ -479,12 +464,12 @@ def test_real_tables_are_matched_with_their_lookups(
 
 
 def test_real_prefix_codes_are_recognised(shared: Path, folder: Path) -> None:
-    described = as_json(shared / "od_ny_tract_mobility" / "od.parquet")
+    described = run.json(shared / "od_ny_tract_mobility" / "od.parquet")
     assert described["rows"] == 616_991
     draft = tomllib.loads(described["draft"])
     assert draft["attributes"]["origin"] == {"column": "o_tract", "widths": [5], "levels": ["county", "tract"]}
     assert draft["attributes"]["destination"] == {"column": "d_tract", "same_as": "origin"}
-    described = as_json(shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
+    described = run.json(shared / "od_it_istat" / "od_comune_sardinia_2001.parquet")
     assert described["columns"][0]["prefixes"]["scheme"] == "ISTAT codes"
 
 
@@ -513,7 +498,7 @@ def patients(folder: Path) -> Path:
 def test_several_hierarchies_are_matched_and_a_ragged_tree_is_one(folder: Path) -> None:
     table, out = patients(folder), folder / "plan.toml"
     files = ("--hierarchy", folder / "places.csv", "--hierarchy", folder / "tree.csv")
-    told = as_json(table, *files)
+    told = run.json(table, *files)
     assert told["hierarchies"] == [str(folder / "places.csv"), str(folder / "tree.csv")]
     found = {one["column"]: (one["levels"], one["matched"] == one["codes"], one["ragged"]) for one in told["matches"]}
     assert found == {
@@ -546,7 +531,7 @@ def test_a_hierarchy_that_matches_nothing_is_named_beside_one_that_does(folder: 
 def test_a_blank_that_makes_no_tree_leaves_a_lookup_as_it_is(folder: Path) -> None:
     table = patients(folder)
     (folder / "tree.csv").write_text(TREE.replace("A,A2,,gut", ",A2,,gut"))
-    told = as_json(table, "--hierarchy", folder / "tree.csv")
+    told = run.json(table, "--hierarchy", folder / "tree.csv")
     (match,) = [one for one in told["matches"] if one["column"] == "diagnosis"]
     assert (match["levels"], match["matched"], match["codes"]) == (["code"], 30, 32)
 
@@ -564,13 +549,13 @@ def test_many_codes_without_a_hierarchy_are_an_attribute_that_asks_for_one(folde
 def test_more_columns_than_a_plan_should_have_are_named_and_left_out(folder: Path) -> None:
     draw = Random(17)
     table = write(folder, **{f"q{k}": draw.choices("abcdefghij"[: k + 1], k=2000) for k in range(1, 9)})
-    told = as_json(table)
+    told = run.json(table)
     assert [one["column"] for one in told["attributes"]] == [f"q{k}" for k in range(1, 7)]
     assert 'could be attributes: "q7", "q8".' in told["draft"]
 
 
 def test_other_columns_of_a_table_of_flows_are_named_and_left_out(folder: Path) -> None:
-    told = as_json(named_trips(folder), "--hierarchy", folder / "places.csv")
+    told = run.json(named_trips(folder), "--hierarchy", folder / "places.csv")
     assert [one["name"] for one in told["attributes"]] == ["origin", "destination"]
     assert 'could be attributes: "sex".' in told["draft"]
     assert tomllib.loads(told["draft"])["spine"]["margins"] == "each"
@@ -579,4 +564,4 @@ def test_other_columns_of_a_table_of_flows_are_named_and_left_out(folder: Path) 
 def test_how_a_file_is_packed_is_not_in_the_title(folder: Path) -> None:
     with gzip.open(folder / "stays.2001.csv.gz", "wt") as file:
         file.write("sex,ward\n" + "f,a\nm,b\n" * 30)
-    assert tomllib.loads(as_json(folder / "stays.2001.csv.gz")["draft"])["title"] == "stays.2001"
+    assert tomllib.loads(run.json(folder / "stays.2001.csv.gz")["draft"])["title"] == "stays.2001"

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.commands import printed, refused
+from tests.commands import Command
 from tests.everyday import plan_file, write
 from treetop import read_plan
 from treetop.advice import design
 
 NONE = ('order = "destination-first"', 'order = "destination-first"  # by the board\nmargins = "none"')
 DATA = 'source = "trips.csv"\n'
+
+run = Command.of("plan")
 
 
 @pytest.fixture
@@ -25,20 +26,8 @@ def plan(tmp_path: Path) -> Path:
     return folder / "plan.toml"
 
 
-def run(*words: object) -> str:
-    return printed("plan", *words)
-
-
-def as_json(*words: object) -> Any:
-    return json.loads(run(*words, "--json"))
-
-
-def failure(*words: object) -> tuple[int, str]:
-    return refused("plan", *words)
-
-
 def test_the_advice_is_what_the_library_gives(plan: Path) -> None:
-    told = as_json(plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
+    told = run.json(plan, "--advise", "--care", "origin totals", "--care", "leaves=3")
     found = design(read_plan(plan).plan, ["origin totals", "leaves=3"])
     assert told["design"] == json.loads(json.dumps(found.to_dict()))
     assert [row["counts"] for row in told["design"]["tables"]] == [
@@ -53,7 +42,7 @@ def test_the_advice_is_what_the_library_gives(plan: Path) -> None:
 
 def test_the_advice_can_be_written_and_all_else_stays(plan: Path) -> None:
     out = plan.parent / "advised.toml"
-    told = as_json(plan, "--advise", "--write", out)
+    told = run.json(plan, "--advise", "--write", out)
     before, after = tomllib.loads(plan.read_text()), tomllib.loads(out.read_text())
     merged = ["destination.region", "origin.region", "destination.town * origin.town"]
     assert after["spine"] == {"order": merged, "margins": "each"}
@@ -64,7 +53,7 @@ def test_the_advice_can_be_written_and_all_else_stays(plan: Path) -> None:
     shares = {part.name: float(part.share) for part in advised.workload if part.is_measured}
     assert shares == pytest.approx(told["design"]["split"])
     # What was written is as good as it gets: to ask again changes next to nothing.
-    assert as_json(out, "--advise")["design"]["gain"] == pytest.approx(1, abs=0.01)
+    assert run.json(out, "--advise")["design"]["gain"] == pytest.approx(1, abs=0.01)
     assert out.read_text().startswith(plan.read_text().partition("[spine]")[0])
 
 
@@ -73,32 +62,31 @@ def test_an_order_that_is_another_is_written_in_place_of_a_list_over_several_lin
     listed = "order = [  # coarse\n" + "".join(f'    "{split}",  # ]\n' for split in splits) + "]"
     plan.write_text(plan_file((NONE[0], listed), data=DATA))
     out = plan.parent / "advised.toml"
-    told = as_json(plan, "--advise", "--care", "region pairs", "--care", "leaves", "--write", out)
+    told = run.json(plan, "--advise", "--care", "region pairs", "--care", "leaves", "--write", out)
     after = tomllib.loads(out.read_text())
     assert after["spine"]["order"] == told["design"]["spine"] != splits
     assert list(read_plan(out).plan.spine.splits) == told["design"]["spine"]
 
 
 def test_a_twin_shows_what_released_counts_would_gain(plan: Path) -> None:
-    told = as_json(plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
+    told = run.json(plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
     assert told["design"]["twin"].startswith("public table")
     assert all(row["tried"] > 0 and row["tried_before"] > 0 for row in told["design"]["tables"])
     assert told["outlook"]["total"] == 602
     shown = run(plan, "--advise", "--twin", plan.parent / "twin.csv", "--runs", "3")
     assert "twin: now" in shown and "whether the public table is the private one" in shown
     prior = ("--prior", plan.parent / "twin.csv", "--prior-source", "made up", "--runs", "3")
-    assert as_json(plan, "--advise", *prior)["design"]["tables"] == told["design"]["tables"]
+    assert run.json(plan, "--advise", *prior)["design"]["tables"] == told["design"]["tables"]
 
 
 def test_the_private_table_is_no_twin(plan: Path) -> None:
-    code, message = failure(plan, "--advise", "--twin", plan.parent / "trips.csv")
-    assert code == 3 and "the private table itself" in message
+    assert "the private table itself" in run.fails(plan, "--advise", "--twin", plan.parent / "trips.csv", code=3)
 
 
 def test_a_plan_with_exact_accounting_is_designed_too(plan: Path) -> None:
     plan.write_text(plan.read_text().replace("delta = 1e-8", 'delta = 1e-8\naccounting = "exact"'))
     out = plan.parent / "advised.toml"
-    assert as_json(plan, "--advise", "--write", out)["design"]["gain"] > 1
+    assert run.json(plan, "--advise", "--write", out)["design"]["gain"] > 1
     assert tomllib.loads(out.read_text())["loss"]["accounting"] == "exact"
 
 
@@ -119,19 +107,19 @@ def test_a_plan_with_exact_accounting_is_designed_too(plan: Path) -> None:
     ],
 )
 def test_a_mistake_is_told_in_one_message(plan: Path, arguments: list[str], message: str) -> None:
-    code, told = failure(plan, *arguments)
-    assert code == 2 and message in " ".join(told.split())
+    told = run.fails(plan, *arguments)
+    assert message in " ".join(told.split())
 
 
 def test_a_total_shows_what_would_be_mostly_noise(plan: Path) -> None:
-    told = as_json(plan, "--total", "2e2")["outlook"]
+    told = run.json(plan, "--total", "2e2")["outlook"]
     assert told["total"] == 200 and told["verdict"] != "better than zeros"
     assert [one["name"] for one in told["tables"] if one["mostly_noise"]] == ["origin.town"]
     shown = run(plan, "--total", "2e2")
     for sentence in told["sentences"]:
         assert sentence in shown
     assert "Verdict, if there are about 200 records" in shown
-    assert as_json(plan)["outlook"] is None and "Verdict" not in run(plan)
+    assert run.json(plan)["outlook"] is None and "Verdict" not in run(plan)
 
 
 def test_a_plan_without_a_number_says_in_one_line_how_to_get_a_verdict(plan: Path) -> None:
@@ -141,11 +129,11 @@ def test_a_plan_without_a_number_says_in_one_line_how_to_get_a_verdict(plan: Pat
 
 def test_the_number_is_asked_once_and_kept_in_the_plan(plan: Path) -> None:
     plan.write_text(f"{plan.read_text()}records = 200\n")
-    assert as_json(plan)["outlook"]["total"] == 200 and "Verdict, if there are about 200 records" in run(plan)
-    assert as_json(plan, "--total", "300")["outlook"]["total"] == 300
+    assert run.json(plan)["outlook"]["total"] == 200 and "Verdict, if there are about 200 records" in run(plan)
+    assert run.json(plan, "--total", "300")["outlook"]["total"] == 300
 
 
 def test_units_that_are_public_need_no_total(plan: Path) -> None:
     plan.write_text(plan.read_text().replace("contributions = 1", "contributions = 1\npopulation = 2000"))
-    assert as_json(plan)["outlook"]["total"] == 2000
-    assert as_json(plan, "--advise", "--total", "3000")["outlook"]["total"] == 3000
+    assert run.json(plan)["outlook"]["total"] == 2000
+    assert run.json(plan, "--advise", "--total", "3000")["outlook"]["total"] == 3000

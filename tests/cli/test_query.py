@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from tests.commands import printed, refused
+from tests.commands import Command
 from treetop import cli
 from treetop.cli.terminal import render_rows
 from treetop.domain.conditions import parse_conditions
@@ -29,6 +29,8 @@ PLACE = tt.Hierarchy.from_table(
     ),
     levels=["region", "province", "town"],
 )
+
+run = Command.of("query")
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +47,6 @@ def folder(release: tt.Release, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("query") / "release"
     release.save(folder)
     return folder
-
-
-def run(*words: object, terminal: bool = False) -> str:
-    return printed("query", *words, terminal=terminal)
-
-
-def failure(*words: object) -> str:
-    code, message = refused("query", *words)
-    assert code == 2
-    return message
 
 
 def test_without_conditions_it_prints_the_total(folder: Path) -> None:
@@ -90,7 +82,7 @@ def test_names_of_attributes_may_hold_an_equals_sign() -> None:
 
 
 def test_an_ambiguous_code_lists_the_choices(folder: Path) -> None:
-    message = failure(folder, "destination=Milano")
+    message = run.fails(folder, "destination=Milano")
     assert "destination.province=Milano or destination.town=Milano" in message
 
 
@@ -115,11 +107,11 @@ def test_a_code_that_stands_for_one_set_at_several_levels_is_not_ambiguous(folde
     ],
 )
 def test_mistakes_say_what_to_do(arguments: list[str], message: str, folder: Path) -> None:
-    assert message in failure(folder, *arguments)
+    assert message in run.fails(folder, *arguments)
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
-    assert "not a release folder" in failure(tmp_path)
+    assert "not a release folder" in run.fails(tmp_path)
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
@@ -177,7 +169,7 @@ def test_another_confidence_may_be_asked_for(folder: Path, release: tt.Release) 
     assert (asked["rows"][0]["lower"], asked["rows"][0]["upper"]) == (lower, upper)
     usual = release.interval(origin="007")
     assert upper - lower < usual.upper - usual.lower
-    assert "confidence is 95.0" in failure(folder, "--confidence", "95")
+    assert "confidence is 95.0" in run.fails(folder, "--confidence", "95")
 
 
 def test_on_a_terminal_a_count_has_its_interval_beside_it(folder: Path, release: tt.Release) -> None:
@@ -243,7 +235,7 @@ def test_a_release_without_intervals_is_queried_as_it_is(tmp_path: Path) -> None
         "counted": {"what": "records", "sentences": []},
     }
     assert run(tmp_path / "release", "--csv") == "count\n1200\n"
-    assert "has no intervals" in failure(tmp_path / "release", "--confidence", "0.9")
+    assert "has no intervals" in run.fails(tmp_path / "release", "--confidence", "0.9")
     assert run(tmp_path / "release", terminal=True) == "1,200\n"
 
 

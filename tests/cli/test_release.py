@@ -26,7 +26,7 @@ import pytest
 from pyarrow import csv
 
 import treetop as tt
-from tests.commands import refused
+from tests.commands import Command, refused
 from tests.everyday import plan_file
 from tests.processes import Running, Server
 from treetop import Ledger, Loss, Release
@@ -39,6 +39,10 @@ TREETOP = str(Path(sys.executable).with_name("treetop"))
 Captured = pytest.CaptureFixture[str]
 Start = Callable[..., Running]
 
+TABLE = ("plan.toml", "trips.csv")
+release = Command.of("release")
+charged = Command.of("release", *TABLE, "--out", "out", "--ledger", "ledger")
+
 
 @pytest.fixture
 def here(trips: Path) -> Path:
@@ -50,10 +54,6 @@ def here(trips: Path) -> Path:
 
 def run(*arguments: str) -> None:
     main(["release", "plan.toml", "trips.csv", "--out", "out", *arguments])
-
-
-def fail(*words: object) -> tuple[int, str]:
-    return refused("release", *words)
 
 
 def test_a_release_says_before_it_spends_that_it_will_be_mostly_noise_and_ends_with_the_verdict(
@@ -137,13 +137,11 @@ def test_a_plan_is_tried_on_a_public_twin_and_the_card_says_what_came_of_it(here
 def test_the_private_table_is_no_twin(here: Path) -> None:
     (here / "copy.csv").write_bytes((here / "trips.csv").read_bytes())
     for same in ("trips.csv", "copy.csv"):
-        code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", same)
-        assert code == 3
+        message = charged.fails("--twin", same, code=3)
         assert "the twin is the private table itself" in message
     header, *rows = (here / "trips.csv").read_text().splitlines()
     (here / "sorted.csv").write_text("\n".join([header, *sorted(rows, reverse=True)]) + "\n")
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", "sorted.csv")
-    assert (code, "the same records as the private table" in message) == (3, True)
+    assert "the same records as the private table" in charged.fails("--twin", "sorted.csv", code=3)
     assert Ledger.open("ledger").entries() == ()
     assert not (here / "out").exists()
 
@@ -158,8 +156,7 @@ def test_the_private_table_is_no_twin_where_contributions_are_bounded(here: Path
     pq.write_table(table, "copy.parquet")
     pq.write_table(table.sort_by("work").set_column(0, "who", pa.array(range(len(rows)))), "other ids.parquet")
     for same in ("copy.parquet", "other ids.parquet"):
-        code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--twin", same)
-        assert (code, "the same records as the private table" in message) == (3, True)
+        assert "the same records as the private table" in charged.fails("--twin", same, code=3)
     assert Ledger.open("ledger").entries() == ()
     assert not (here / "out").exists()
     pq.write_table(table.slice(1), "other.parquet")
@@ -172,8 +169,7 @@ def test_a_release_that_would_drop_much_asks_before_it_measures(here: Path, caps
     rows = (here / "trips.csv").read_text() + "n1 ,s1\n" * 67
     (here / "trips.csv").write_text(rows)
     call = ("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
-    code, message = fail(*call)
-    assert code == 3
+    message = release.fails(*call, code=3)
     assert "67 of 667 rows would be dropped (10.0%)." in message
     assert "67 of these 67 would be known without the blanks around them: trim column 'home'." in message
     assert "--allow-dropped" in message
@@ -201,9 +197,7 @@ def test_an_id_that_never_repeats_is_told_to_the_steward(here: Path, capsys: Cap
 
 def test_a_twin_is_for_plans_with_intervals(here: Path) -> None:
     (here / "plan.toml").write_text(PLAN + "[release]\nintervals = false\n")
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--twin", str(twin(here)))
-    assert code == 2
-    assert "intervals off" in message
+    assert "intervals off" in release.fails(*TABLE, "--out", "out", "--twin", str(twin(here)))
 
 
 def test_the_source_may_stand_in_the_plan(here: Path) -> None:
@@ -230,9 +224,7 @@ def test_what_the_ledger_cannot_cover_is_refused_before_the_table_is_read(here: 
         run("--ledger", "ledger", "--force")
     capsys.readouterr()
     arguments = ("plan.toml", "there-is-no-table.csv", "--out", "new", "--ledger", "ledger")
-    code, message = fail(*arguments)
-    assert code == 3
-    assert "spent rho 0.057663, asked rho 0.019221, remaining rho 0.002337" in message
+    assert "spent rho 0.057663, asked rho 0.019221, remaining rho 0.002337" in release.fails(*arguments, code=3)
     assert not (here / "new").exists()
 
 
@@ -242,7 +234,7 @@ def test_another_unit_is_refused_before_the_table_is_read(here: Path, capsys: Ca
     capsys.readouterr()
     (here / "plan.toml").write_text(PLAN.replace("contributions = 1", "contributions = 9"))
     arguments = ("plan.toml", "there-is-no-table.csv", "--out", "new", "--ledger", "ledger", "--dataset", "trips")
-    code, message = fail(*arguments)
+    code, message = refused("release", *arguments)
     assert code == 3
     assert (
         "'trip, exactly 1 record (declared), replace', this one 'trip, at most 9 records (declared), replace'"
@@ -256,9 +248,7 @@ def test_a_card_that_lacks_a_field_stops_the_release_before_it_spends(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("treetop.card.content._unit", lambda plan, info: {"entity": "trip"})
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
-    assert code == 2
-    assert "card.unit lacks 'contributions'" in message
+    assert "card.unit lacks 'contributions'" in charged.fails()
     assert Ledger.open("ledger").entries() == ()
     assert not (here / "out").exists()
 
@@ -271,8 +261,7 @@ def test_a_testing_key_repeats_a_release_that_says_it_is_not_private(here: Path,
     assert Path("one/counts.parquet").read_bytes() == Path("two/counts.parquet").read_bytes()
     assert card("one")["private"] is False
     assert key not in Path("one/card.json").read_text()
-    code, message = fail("plan.toml", "trips.csv", "--out", "x", "--ledger", "ledger", "--testing-key", key)
-    assert (code, "drop --ledger" in message) == (2, True)
+    assert "drop --ledger" in release.fails(*TABLE, "--out", "x", "--ledger", "ledger", "--testing-key", key)
 
 
 @pytest.mark.parametrize(
@@ -293,8 +282,7 @@ def test_a_testing_key_repeats_a_release_that_says_it_is_not_private(here: Path,
     ],
 )
 def test_a_mistake_in_the_call_is_one_message(arguments: list[str], message: str, here: Path) -> None:
-    code, text = fail(*arguments)
-    assert code == 2
+    text = release.fails(*arguments)
     assert message in text
     assert not (here / "out").exists()
 
@@ -302,8 +290,9 @@ def test_a_mistake_in_the_call_is_one_message(arguments: list[str], message: str
 @pytest.mark.parametrize("tables", [("-", "twin.csv"), ("trips.csv", "-")])
 def test_standard_input_is_not_read_twice(here: Path, tables: tuple[str, str]) -> None:
     twin(here)
-    code, message = fail("plan.toml", tables[0], "--twin", tables[1], "--out", "out", "--ledger", "ledger")
-    assert (code, "standard input or a pipe can be read once: name files for both" in message) == (2, True)
+    assert "standard input or a pipe can be read once: name files for both" in release.fails(
+        "plan.toml", tables[0], "--twin", tables[1], "--out", "out", "--ledger", "ledger"
+    )
     assert Ledger.open("ledger").entries() == ()
 
 
@@ -313,8 +302,9 @@ def test_a_pipe_is_not_read_twice(here: Path) -> None:
     twin(here)
     os.mkfifo(here / "pipe")
     for tables in (("pipe", "twin.csv"), ("trips.csv", "pipe")):
-        code, message = fail("plan.toml", tables[0], "--twin", tables[1], "--out", "out")
-        assert (code, "a pipe can be read once: name files for both" in message) == (2, True)
+        assert "a pipe can be read once: name files for both" in release.fails(
+            "plan.toml", tables[0], "--twin", tables[1], "--out", "out"
+        )
 
 
 def test_what_fails_after_it_was_charged_is_an_error_of_its_own(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,8 +325,7 @@ def test_an_existing_folder_is_refused_before_anything_is_spent(here: Path, caps
     run()
     before = (here / "out" / "card.json").read_bytes()
     capsys.readouterr()
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
-    assert (code, "--force" in message) == (2, True)
+    assert "--force" in charged.fails()
     assert (here / "out" / "card.json").read_bytes() == before
     assert Ledger.open("ledger").entries() == ()
 
@@ -348,8 +337,7 @@ def test_a_disk_that_fills_up_is_one_message_and_the_loss_stays_spent(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter", full)
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
-    assert code == 2
+    message = charged.fails()
     assert "out: cannot be written: No space left on device" in message
     assert "the loss stays spent: entry 1 of ledger" in message
     assert sorted(path.name for path in here.iterdir()) == ["ledger", "places.csv", "plan.toml", "trips.csv"]
@@ -360,8 +348,7 @@ def test_a_full_disk_is_refused_before_anything_is_spent(here: Path, monkeypatch
         free = 1000
 
     monkeypatch.setattr("treetop.release.folder.place.disk_usage", lambda path: Usage)
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger")
-    assert (code, "is full" in message) == (2, True)
+    assert "is full" in charged.fails()
     assert Ledger.open("ledger").entries() == ()
 
 
@@ -629,8 +616,8 @@ def test_files_that_may_not_grow_are_one_message_and_no_half_folder(
 
     around(monkeypatch, "treetop.release.folder.write:_write", lambda: limited(limit), lambda: limited(most))
     for limit in (0, 10, 1000, 3000, 6000):  # noqa: B007
-        code, message = fail("plan.toml", "trips.csv", "--out", "out")
-        assert (code, "out: cannot be written: " in message and "File too large" in message) == (2, True)
+        message = release.fails(*TABLE, "--out", "out")
+        assert "out: cannot be written: " in message and "File too large" in message
         assert sorted(path.name for path in here.iterdir()) == ["ledger", "places.csv", "plan.toml", "trips.csv"]
 
 
@@ -640,8 +627,8 @@ def test_a_ledger_on_a_full_disk_is_not_charged_and_nothing_is_measured(
     Ledger.create("disk/ledger", loss=Loss(rho=1))
     around(monkeypatch, "treetop.publishing.releasing:read_encoded", nothing, lambda: fill(small_disk, 0))
     monkeypatch.setattr("treetop.release.run.run_descent", lambda *_, **__: pytest.fail("it was measured"))
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
-    assert (code, "make sure that the disk works and has room" in message) == (2, True)
+    message = release.fails(*TABLE, "--out", "out", "--ledger", "disk/ledger")
+    assert "make sure that the disk works and has room" in message
     assert "the loss stays spent" not in message
     (small_disk / "filler").unlink()
     assert Ledger.open("disk/ledger").entries() == ()
@@ -653,8 +640,8 @@ def test_a_disk_that_is_full_when_the_ledger_would_complete_leaves_a_whole_relea
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
     around(monkeypatch, "treetop.release.folder.write:take_place", nothing, lambda: fill(small_disk, 0))
-    code, message = fail("plan.toml", "trips.csv", "--out", "out", "--ledger", "disk/ledger")
-    assert (code, "out is written, but the ledger could not record it" in message) == (2, True)
+    message = release.fails(*TABLE, "--out", "out", "--ledger", "disk/ledger")
+    assert "out is written, but the ledger could not record it" in message
     assert "the loss stays spent: entry 1" in message
     (small_disk / "filler").unlink()
     (entry,) = Ledger.open("disk/ledger").entries()
@@ -663,8 +650,7 @@ def test_a_disk_that_is_full_when_the_ledger_would_complete_leaves_a_whole_relea
 
 
 def test_a_read_only_disk_is_one_message_before_anything_is_spent(read_only: Path) -> None:
-    code, message = fail("plan.toml", "trips.csv", "--out", "disk/out", "--ledger", "ledger")
-    assert (code, "read-only" in message) == (2, True)
+    assert "read-only" in release.fails(*TABLE, "--out", "disk/out", "--ledger", "ledger")
     assert Ledger.open("ledger").entries() == ()
 
 

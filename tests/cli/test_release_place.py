@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import treetop as tt
-from tests.commands import refused
+from tests.commands import Command
 from tests.processes import Server
 from treetop import Ledger
 from treetop.cli import main
@@ -24,15 +24,11 @@ from treetop.release.folder.place import _beside, scratch
 Captured = pytest.CaptureFixture[str]
 RELEASE = ["release", "plan.toml", "trips.csv", "--ledger", "ledger", "--quiet"]
 
+release = Command.of(*RELEASE)
+
 
 def entries() -> list[str]:
     return [entry.state for entry in Ledger.open("ledger").entries()]
-
-
-def failure(*words: object) -> str:
-    code, message = refused(*RELEASE, *words)
-    assert code == 2
-    return message
 
 
 def test_a_disk_without_room_for_the_owner_keeps_no_draft(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +41,7 @@ def test_a_disk_without_room_for_the_owner_keeps_no_draft(desk: Path, monkeypatc
 
     monkeypatch.setattr(Path, "write_text", full)
     before = sorted(path.name for path in desk.iterdir())
-    assert "out: cannot be written: No space left on device" in failure("--out", "out")
+    assert "out: cannot be written: No space left on device" in release.fails("--out", "out")
     assert sorted(path.name for path in desk.iterdir()) == before and entries() == []
 
 
@@ -65,7 +61,7 @@ def test_a_second_release_to_the_same_place_is_refused_before_it_is_charged(
     def while_another_starts(*arguments: Any, **options: Any) -> Any:
         if not messages:
             messages.append("")
-            messages.append(failure("--out", "out", *force))
+            messages.append(release.fails("--out", "out", *force))
         return read(*arguments, **options)
 
     monkeypatch.setattr(releasing, "read_encoded", while_another_starts)
@@ -100,7 +96,7 @@ def test_a_folder_may_have_any_name_that_the_disk_allows(name: str, desk: Path) 
 
 @pytest.mark.parametrize("name", ["o" * 256, "é" * 128, "\U0001f333" * 200])
 def test_a_name_that_the_disk_does_not_allow_is_refused_before_anything_is_spent(name: str, desk: Path) -> None:
-    assert "cannot be written: File name too long" in failure("--out", name)
+    assert "cannot be written: File name too long" in release.fails("--out", name)
     assert entries() == []
 
 
@@ -110,7 +106,7 @@ def test_a_path_in_which_no_draft_fits_is_refused_before_anything_is_spent(desk:
     while (left := longest - len(str(parent)) - len("/o/hierarchies/.parquet") - 64 - 20) > 1:
         parent = parent / ("p" * min(left - 1, 250))
     parent.mkdir(parents=True)
-    assert "cannot be written: File name too long" in failure("--out", str(parent / "o"))
+    assert "cannot be written: File name too long" in release.fails("--out", str(parent / "o"))
     assert entries() == []
     assert list(parent.iterdir()) == []
 
@@ -122,7 +118,7 @@ def test_too_little_memory_after_the_charge_says_that_the_loss_stays_spent(
         raise MemoryError
 
     monkeypatch.setattr("treetop.release.run.run_descent", full)
-    message = failure("--out", "out")
+    message = release.fails("--out", "out")
     assert "the loss stays spent: entry 1 of ledger" in message
     assert "not enough memory" in message
     assert entries() == ["reserved, outcome unknown"]
@@ -154,7 +150,7 @@ def test_what_a_living_process_or_another_machine_writes_is_left_alone(desk: Pat
         assert (near / "half").exists()
     assert not near.exists()
     assert (far / "release" / "counts.parquet").exists()
-    assert f"on any machine, remove {far}" in failure("--out", "far")
+    assert f"on any machine, remove {far}" in release.fails("--out", "far")
     assert entries() == ["complete"]
 
 

@@ -11,7 +11,7 @@ import click
 
 from treetop._util.files import IrregularFile, read_at_most
 from treetop.cli.progress import Bar, check_interrupt, finish
-from treetop.cli.terminal import expect_head, number, say_json, text_table
+from treetop.cli.terminal import PATH, expect_head, number, say_json, text_table
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
@@ -22,14 +22,14 @@ _LARGEST = 1 << 24
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH)
 @click.argument("table", required=False)
-@click.option("--ledger", type=click.Path(path_type=Path), required=True, help="Charge the loss to this ledger.")
+@click.option("--ledger", type=PATH, required=True, help="Charge the loss to this ledger.")
 @click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
 @expect_head
 @click.option("--where", metavar="NAME=CODE", multiple=True, help="A condition of one question; repeatable.")
 @click.option("--question", "questions", metavar="CONDITIONS", multiple=True, help="A whole question; repeatable.")
-@click.option("--file", "listed", type=click.Path(path_type=Path), help="A file with one question a line.")
+@click.option("--file", "listed", type=PATH, help="A file with one question a line.")
 @click.option("--epsilon", type=number, help="The loss of all that is asked now; the plan's by default.")
 @click.option("--delta", type=number, help="With epsilon: Gaussian noise. Without it, the guarantee is pure.")
 @click.option("--rho", type=number, help="Instead: zero-concentrated differential privacy.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import pairs, say_json, style, text_table
+from treetop.cli.terminal import PATH, pairs, say_json, style, text_table
 from treetop.errors import printable
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--truth", metavar="TABLE", help="The private table: adds the errors, for the steward only.")
-@click.option("--plan", type=click.Path(path_type=Path), help="The plan file that says how to read the truth.")
+@click.option("--plan", type=PATH, help="The plan file that says how to read the truth.")
 @click.option("--column", "columns", multiple=True, metavar="ATTRIBUTE=COLUMN", help="A column of the truth.")
 @click.option("--count", help="The column of the truth that says how many records a row stands for.")
 @click.option("--query", help="The query, if the truth is a database.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the errors to this file, outside of DIR.")
+@click.option("--plot", type=PATH, help="Draw the errors to this file, outside of DIR.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(folder: Path, truth: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Verify the release in DIR: sums, integers, card, hashes, loss. Exit code 1 if anything is wrong."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop.cli.progress import Bar
-from treetop.cli.terminal import numbers, say_json, style, text_table
+from treetop.cli.terminal import PATH, numbers, say_json, style, text_table
 
 if TYPE_CHECKING:
     from treetop.addons.lab.compare import SideBySide
@@ -22,9 +22,9 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> list[str]
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH)
 @click.argument("table", required=False)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option("--out", type=PATH, required=True, help="The folder to write.")
 @click.option(
     "--mechanisms",
     callback=_names,

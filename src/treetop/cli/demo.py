@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import say_json, text_table
+from treetop.cli.terminal import PATH, say_json, text_table
 
 if TYPE_CHECKING:
     from treetop.plan.file import PlanFile
@@ -33,8 +33,8 @@ def shipped(name: str) -> Path:
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the release in this folder.")
-@click.option("--map", "page", type=click.Path(path_type=Path), metavar="FILE.html", help="Draw a map of it.")
+@click.option("--out", type=PATH, help="Keep the release in this folder.")
+@click.option("--map", "page", type=PATH, metavar="FILE.html", help="Draw a map of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print for machines.")
 def command(out: Path | None, page: Path | None, as_json: bool) -> None:
     """Everything on shipped data, in under a minute.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treetop._util.files import resolved
-from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, style, text_table
+from treetop.cli.terminal import PATH, print_csv, render_rows, say_json, say_warning, standard_output, style, text_table
 from treetop.errors import printable
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--level", metavar="LEVEL", help="The estimates of a level of the spine, a row for each measured node.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest estimates, largest first.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Write a release of lower error here.")
+@click.option("--out", type=PATH, metavar="NEW", help="Write a release of lower error here.")
 @click.option("--force", is_flag=True, help="Replace the folder NEW if there is one.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import raw, say_json, tell
+from treetop.cli.terminal import PATH, raw, say_json, tell
 
 if TYPE_CHECKING:
     from treetop.exporting import Exported, Format
 
 SHOWN = 10
 """Most left-out codes to list."""
-
-_PATH = click.Path(path_type=Path)
 
 
 def _known(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
@@ -42,17 +40,17 @@ class _Command(click.Command):
 
 
 @click.command(cls=_Command)
-@click.argument("folder", metavar="DIR", type=_PATH)
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--to", callback=_known, metavar="FORMAT", required=True, help="The tool that will read it.")
-@click.option("--out", type=_PATH, required=True, metavar="FOLDER_OR_FILE", help="A folder, or a file by its ending.")
+@click.option("--out", type=PATH, required=True, metavar="FOLDER_OR_FILE", help="A folder, or a file by its ending.")
 @click.option("--level", multiple=True, metavar="LEVEL", help="A coarser level: province, or origin.province.")
-@click.option("--coordinates", type=_PATH, metavar="FILE", help="A public file with a row per place.")
+@click.option("--coordinates", type=PATH, metavar="FILE", help="A public file with a row per place.")
 @click.option("--code", metavar="COLUMN", help="Its column with the codes.")
 @click.option("--latitude", metavar="COLUMN", help="Its column with the latitudes, in degrees.")
 @click.option("--longitude", metavar="COLUMN", help="Its column with the longitudes, in degrees.")
 @click.option("--name", metavar="COLUMN", help="Its column with the names.")
 @click.option("--encoding", metavar="NAME", help="Its encoding, or that of the boundaries, such as latin-1.")
-@click.option("--boundaries", type=_PATH, metavar="GEOJSON", help="For a map: a public file with outlines, also .gz.")
+@click.option("--boundaries", type=PATH, metavar="GEOJSON", help="For a map: a public file with outlines, also .gz.")
 @click.option("--boundaries-code", metavar="PROPERTY", help="Its property with the codes; found when left out.")
 @click.option("--credit", metavar="TEXT", help="For a map: a line at its foot, such as the source of the outlines.")
 @click.option("--language", metavar="CODE", help="For a site or a map: en, de, es, fr or it; English when left out.")

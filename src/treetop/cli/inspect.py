@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import pairs, say_json, text_table
+from treetop.cli.terminal import PATH, pairs, say_json, text_table
 from treetop.errors import PlanFileError, printable
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 @click.option(
     "--hierarchy",
     "hierarchies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     help="A public file with the codes of all levels; once for each.",
 )
-@click.option("--nodes", type=click.Path(path_type=Path), help="Of a list of edges: the table of the people.")
+@click.option("--nodes", type=PATH, help="Of a list of edges: the table of the people.")
 @click.option("--count", help="The column that says how many records a row stands for.")
 @click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
@@ -45,7 +45,7 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
 @click.option("--comment", help="The character with which lines above a CSV table begin, such as #.")
 @click.option("--sheet", help="The sheet, if TABLE is a workbook of Excel with several.")
 @click.option("--hierarchy-encoding", help="The encoding of the hierarchy files; UTF-8 by default.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the draft here; a file that exists is kept.")
+@click.option("--out", type=PATH, help="Write the draft here; a file that exists is kept.")
 @click.option("--json", "as_json", is_flag=True, help="The same for machines.")
 def command(
     table: str,

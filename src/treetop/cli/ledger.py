@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from treetop._util.numbers import plain
-from treetop.cli.terminal import expect_head, number, say_json, style, tell, text_table
+from treetop.cli.terminal import PATH, expect_head, number, say_json, style, tell, text_table
 from treetop.errors import LedgerError, printable
 from treetop.ledger import Balance, Entry, Ledger, warn_of_network
 from treetop.ledger.budget import Budget, plain_down
 from treetop.ledger.entry import alike, listed
 from treetop.privacy.loss import Loss
 
-_FILE = click.argument("file", type=click.Path(path_type=Path))
+_FILE = click.argument("file", type=PATH)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 
 
@@ -91,7 +91,7 @@ def add(file: Path, dataset: str, expect_head: str | None, as_json: bool) -> Non
 
 @command.command()
 @_FILE
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH)
 @click.option("--name", required=True, help="Whoever has read the plan.")
 @click.option("--note", default="", help="What they say of it.")
 @expect_head

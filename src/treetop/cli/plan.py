@@ -2,57 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from treetop.cli.progress import Bar
-from treetop.cli.terminal import bold, numbers, pairs, say_json, style, text_table
+from treetop.cli.terminal import PATH, bold, numbers, pairs, say_json, style, text_table
 
 if TYPE_CHECKING:
     from treetop.advice import Report
     from treetop.plan.file import PlanFile
     from treetop.plan.plan import Plan
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 DEFAULT_GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Epsilons of a plot by default."""
-
-_QUESTIONS = (
-    click.option("--target", "targets", multiple=True, help='What a level must keep: "state=20", "state mean 8".'),
-    click.option("--delta", type=float, help="Delta; the plan's by default."),
-    click.option("--pure", is_flag=True, help="A pure epsilon, without delta: Laplace noise."),
-    click.option("--epsilon-grid", "epsilons", callback=numbers, help="Errors at several epsilons: 0.1,1,10."),
-    click.option("--plot", type=click.Path(path_type=Path), help="Draw the grid to this file."),
-    click.option("--twin", metavar="TABLE", help="A public or synthetic table, or a release, to try the plan on."),
-    click.option("--twin-source", help="Where the twin is from, in words."),
-    click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="Trials on the twin."),
-    click.option("--threads", type=click.IntRange(min=1), help="Trials at once; as many as cores by default."),
-    click.option("--prior", metavar="TABLE", help="An earlier release, or a public table, to choose the split by."),
-    click.option("--prior-source", help="Where the prior is from, in words."),
-    click.option("--weight", "weights", multiple=True, metavar="LEVEL=NUMBER", help="With --prior: what errors weigh."),
-    click.option("--squared-error", type=float, help="With --prior: find the smallest loss with this total error."),
-    click.option(
-        "--objective", type=click.Choice(["separate", "consistent"]), help="With --prior: whose errors are least."
-    ),
-    click.option("--refine", is_flag=True, help="With --prior: also try splits near the best, on its table."),
-    click.option("--shares", metavar="TASK", help='With --refine: for sums dealt out by counts, "block in tract".'),
-    click.option(
-        "--shares-weight",
-        type=click.Choice(["log", "linear", "quadratic"]),
-        help="With --shares: what a part with the share p is dealt: log(1 + p), p (default) or p².",
-    ),
-    click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about."),
-    click.option("--care", multiple=True, help='With --advise: "origin totals", "all 2-way", "leaves=3".'),
-    click.option("--total", type=float, help="About how many records there are: what would be mostly noise?"),
-    click.option("--write", type=click.Path(path_type=Path), help="Write the plan with the answer filled in."),
-    click.option("--force", is_flag=True, help="Draw over a plot that is there already."),
-)
 
 ANSWERS = ("answer", "forecast", "refined", "design")
 """Reports with a plan to write, in the order in which they are made."""
@@ -76,13 +43,6 @@ _APART: tuple[tuple[_Names, _Names], ...] = (
     (("shares",), ("weights",)),
 )
 """Options that exclude others."""
-
-
-def _questions(command: F) -> F:
-    """Give a command the options by which a loss and a design are chosen."""
-    for option in reversed(_QUESTIONS):
-        command = option(command)
-    return command
 
 
 def _given(asked: Mapping[str, Any]) -> set[str]:
@@ -125,17 +85,8 @@ def advise(file: PlanFile, asked: Mapping[str, Any], confidence: float, bar: Bar
         public, source = (twin, twin_source) if twin else (asked["prior"], asked["prior_source"])
         file = add(design(file, asked["care"], total=asked["total"], twin=public, twin_source=source, **trials))
     elif asked["prior"]:
-        options = (
-            "prior",
-            "prior_source",
-            "weights",
-            "objective",
-            "squared_error",
-            "refine",
-            "shares",
-            "shares_weight",
-        )
-        file = add(split_for(file, **{name: asked[name] for name in options}, **loss, **trials))
+        names = ("prior", "prior_source", "weights", "objective", "squared_error", "refine", "shares", "shares_weight")
+        file = add(split_for(file, **{name: asked[name] for name in names}, **loss, **trials))
     if epsilons:
         grid = found["grid"] = error_grid(file, epsilons, confidence=confidence, **loss)
     if twin and not asked["design"]:
@@ -162,7 +113,8 @@ def run(path: Path, asked: dict[str, Any], confidence: float, as_json: bool) -> 
 
     check_options(asked)
     confidence = as_confidence(confidence)
-    asked["weights"] = {name: _weight(number) for name, number in pairs("--weight", "state=2", asked["weights"])}
+    weights = pairs("--weight", "state=2", asked["weights"])
+    asked["weights"] = {name: click.FLOAT(number) for name, number in weights}
     asked["epsilons"] = sorted(asked["epsilons"] or (DEFAULT_GRID if asked["plot"] else ()))
     is_open = asked["targets"] or asked["epsilons"] or asked["squared_error"] is not None
     file = read_plan(path, stand_in=1 if is_open else None)
@@ -226,13 +178,6 @@ def _check_places(path: Path, asked: Mapping[str, Any]) -> None:
         raise click.UsageError(f"{plot} exists already: choose another name, or replace it (--force)")
 
 
-def _weight(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise click.UsageError(f"--weight is {text!r}: write a number, as in --weight state=2") from None
-
-
 def _blocks(found: Mapping[str, Report], by_epsilon: Mapping[float, Report], toml: str | None) -> Iterator[str]:
     """Yield the reports as text, one block per answer."""
     from treetop.advice import grid_text
@@ -273,10 +218,37 @@ def _schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH)
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How sure margins and bounds are.")
-@_questions
-@click.option("--against", type=click.Path(path_type=Path), help="Only what changed since an earlier plan file.")
+@click.option("--target", "targets", multiple=True, help='What a level must keep: "state=20", "state mean 8".')
+@click.option("--delta", type=float, help="Delta; the plan's by default.")
+@click.option("--pure", is_flag=True, help="A pure epsilon, without delta: Laplace noise.")
+@click.option("--epsilon-grid", "epsilons", callback=numbers, help="Errors at several epsilons: 0.1,1,10.")
+@click.option("--plot", type=PATH, help="Draw the grid to this file.")
+@click.option("--twin", metavar="TABLE", help="A public or synthetic table, or a release, to try the plan on.")
+@click.option("--twin-source", help="Where the twin is from, in words.")
+@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="Trials on the twin.")
+@click.option("--threads", type=click.IntRange(min=1), help="Trials at once; as many as cores by default.")
+@click.option("--prior", metavar="TABLE", help="An earlier release, or a public table, to choose the split by.")
+@click.option("--prior-source", help="Where the prior is from, in words.")
+@click.option("--weight", "weights", multiple=True, metavar="LEVEL=NUMBER", help="With --prior: what errors weigh.")
+@click.option("--squared-error", type=float, help="With --prior: find the smallest loss with this total error.")
+@click.option(
+    "--objective", type=click.Choice(["separate", "consistent"]), help="With --prior: whose errors are least."
+)
+@click.option("--refine", is_flag=True, help="With --prior: also try splits near the best, on its table.")
+@click.option("--shares", metavar="TASK", help='With --refine: for sums dealt out by counts, "block in tract".')
+@click.option(
+    "--shares-weight",
+    type=click.Choice(["log", "linear", "quadratic"]),
+    help="With --shares: what a part with the share p is dealt: log(1 + p), p (default) or p².",
+)
+@click.option("--advise", "design", is_flag=True, help="Choose tables, order and shares for what you care about.")
+@click.option("--care", multiple=True, help='With --advise: "origin totals", "all 2-way", "leaves=3".')
+@click.option("--total", type=float, help="About how many records there are: what would be mostly noise?")
+@click.option("--write", type=PATH, help="Write the plan with the answer filled in.")
+@click.option("--force", is_flag=True, help="Draw over a plot that is there already.")
+@click.option("--against", type=PATH, help="Only what changed since an earlier plan file.")
 @click.option("--json", "as_json", is_flag=True, help="The same numbers for machines.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema, help="The JSON Schema.")
 def command(plan: Path, confidence: float, against: Path | None, as_json: bool, **asked: Any) -> None:

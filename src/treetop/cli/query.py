@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treetop.cli.terminal import print_csv, render_rows, say_json, say_warning, standard_output, text_table
+from treetop.cli.terminal import PATH, print_csv, render_rows, say_json, say_warning, standard_output, text_table
 from treetop.errors import QueryError, printable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.argument("conditions", metavar="[ATTRIBUTE=CODE_OR_NAME]...", nargs=-1)
 @click.option("--by", "levels", metavar="LEVEL", multiple=True, help="A row for each code of a level; repeatable.")
 @click.option(
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     help="Of group sizes and degrees: a table that follows from them, by one level of the place.",
 )
 @click.option("--above", type=int, metavar="DEGREE", help="With --derived share-above: the degree.")
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Of degrees: draw how many people have how many edges.",
-)
+@click.option("--plot", type=PATH, metavar="FILE", help="Of degrees: draw how many people have how many edges.")
 @click.option("--confidence", type=float, metavar="P", help="Of the noise intervals; that of the plan by default.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N largest counts, largest first.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values.")

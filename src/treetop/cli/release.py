@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from treetop.cli.progress import Bar, check_interrupt, finish
-from treetop.cli.terminal import expect_head, say_json, style
+from treetop.cli.terminal import PATH, expect_head, say_json, style
 
 RUN = ("ledger", "dataset", "expect_head", "keep_measurements", "allow_dropped", "threads", "testing_key")
 """Options of the run itself; the others are about the folder."""
@@ -25,10 +25,10 @@ def _key(text: str) -> bytes:
 
 
 @click.command()
-@click.argument("plan", type=click.Path(path_type=Path))
+@click.argument("plan", type=PATH)
 @click.argument("table", required=False)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="Charge the loss to this ledger.")
+@click.option("--out", type=PATH, required=True, help="The folder to write.")
+@click.option("--ledger", type=PATH, help="Charge the loss to this ledger.")
 @click.option("--dataset", help="The data set to charge; a ledger that keeps several must be told.")
 @expect_head
 @click.option("--query", help="The query, if TABLE is a database.")
@@ -42,7 +42,7 @@ def _key(text: str) -> bytes:
 @click.option(
     "--engine", default="auto", show_default=True, help="Where it is computed: auto, local, processes, spark, dask."
 )
-@click.option("--staging", type=click.Path(path_type=Path), help="Private scratch space, for tables beyond memory.")
+@click.option("--staging", type=PATH, help="Private scratch space, for tables beyond memory.")
 @click.option("--memory", metavar="SIZE", help='What a worker may hold, such as "2GB"; for tables beyond memory.')
 @click.option("--master", metavar="URL", help="The cluster, for an engine that runs on one.")
 @click.option("--testing-key", type=_key, hidden=True, help="Reproducible noise; the release is NOT private.")

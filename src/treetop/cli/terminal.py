@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,6 +102,8 @@ def raw(stream: Any) -> Any:
 
 
 # What commands have in common: how some options are read, and how a table or a remark is told.
+
+PATH = click.Path(path_type=Path)
 
 
 def numbers(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, ...]:
