@@ -37,6 +37,15 @@ def restate(folder: Path, card: Any) -> Path:
     return folder
 
 
+def relist(folder: Path) -> Path:
+    """Put right the card of a folder whose files were added, removed or changed."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    listed = [name for name in sorted(names) if name not in ("card.json", "card.html")]
+    rows = {name: pq.read_metadata(folder / name).num_rows for name in listed if name.endswith(".parquet")}
+    files = [{"path": name, "rows": rows.get(name)} for name in listed]
+    return restate(folder, {**card_of(folder), "files": files})
+
+
 def edit_table(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) -> Path:
     """Change a table of a folder."""
     changed, card = change(pq.read_table(folder / name)), card_of(folder)

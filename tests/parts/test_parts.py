@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
@@ -17,8 +16,8 @@ import pytest
 import treetop as tt
 from tests.commands import said
 from tests.engines.descents import cut_small
+from tests.forging import relist
 from treetop._util import system as memory
-from treetop.card.html import bind, render
 from treetop.checking import counting
 from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError, TreetopError
@@ -240,24 +239,6 @@ def test_the_command_line_writes_and_reads_parts(tmp_path: Path) -> None:
     assert said(["query", "out"], tmp_path).out.split()[-1] == "4000"
 
 
-def resigned(folder: Path) -> None:
-    """Put right every hash, as one can who knows how a folder is made."""
-    card = json.loads((folder / "card.json").read_text())
-    (folder / "plan.toml").write_text(bind((folder / "plan.toml").read_text(), card))
-    card["files"] = [
-        {
-            "path": (name := file.relative_to(folder).as_posix()),
-            "rows": pq.read_metadata(file).num_rows if name.endswith("parquet") else None,
-            "bytes": file.stat().st_size,
-            "sha256": file_sha256(file),
-        }
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and file.name not in ("card.json", "card.html")
-    ]
-    (folder / "card.json").write_text(json.dumps(card))
-    (folder / "card.html").write_text(render(card, file_sha256(folder / "card.json")))
-
-
 def rewritten(file: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     table = pq.read_table(file)
     rows = pq.ParquetFile(file).metadata.row_group(0).num_rows
@@ -361,7 +342,7 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 def test_check_finds_every_fault_also_where_all_hashes_are_put_right(fault: str, many: Path) -> None:
     FAULTS[fault](many)
     assert next(verdict for verdict in check_folder(many) if " files" in verdict.subject).findings
-    resigned(many)
+    relist(many)
     wrong = [verdict for verdict in tt.check(many) if verdict.findings]
     assert wrong, fault
     assert all(finding for verdict in wrong for finding in verdict.findings)
@@ -377,7 +358,7 @@ def test_what_was_changed_is_refused_when_it_is_read(fault: str, many: Path) -> 
 def test_facts_that_are_not_kept_are_found(folders: dict[str, tuple[Path, Path]], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(folders["facts"][1], tmp_path / "many"))
     a_count_moved(folder)
-    resigned(folder)
+    relist(folder)
     assert any("fact" in verdict.subject for verdict in tt.check(folder) if verdict.findings)
 
 

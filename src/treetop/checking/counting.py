@@ -69,17 +69,17 @@ def needed(card: dict[str, Any]) -> list[str]:
     tables += (
         [files.TOP, files.INDEX, files.part_name(files.COUNT_PARTS, 0)] if files.in_parts(card) else [files.COUNTS]
     )
-    tables += [files.UNRESOLVED] if "resolve" in card["plan"] else []
-    tables += [files.MARGINS] if "margins" in card["plan"] else []
-    tables += [files.PUBLIC] if keeps_regions(card["plan"]) else []
-    tables += [files.FACTS] if "facts" in card["plan"] else []
-    if "mechanism" in card["plan"]:  # a joint fit always keeps its measurements
-        return [*tables, files.MEASUREMENTS]
-    if "interval" not in card["accuracy"]:
-        return tables
-    return (
-        [*tables, files.MEASUREMENTS] if files.measures_cells(card) else [*tables, files.EVIDENCE, files.MEASUREMENTS]
-    )
+    plan = card["plan"]
+    joint, intervals = "mechanism" in plan, "interval" in card["accuracy"]
+    wanted = {
+        files.UNRESOLVED: "resolve" in plan,
+        files.MARGINS: "margins" in plan,
+        files.PUBLIC: keeps_regions(plan),
+        files.FACTS: "facts" in plan,
+        files.EVIDENCE: intervals and not joint and not files.measures_cells(card),
+        files.MEASUREMENTS: intervals or joint,  # a joint fit always keeps them
+    }
+    return [*tables, *(name for name, needed in wanted.items() if needed)]
 
 
 def unneeded(card: dict[str, Any]) -> list[str]:

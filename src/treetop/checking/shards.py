@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from treetop._util.arrays import first_disorder
 from treetop._util.dtypes import Ints
 from treetop.checking.counting import compared, differences, told
 from treetop.counts.counts import pack
-from treetop.domain.constraints import TableFact
 from treetop.errors import ReleaseError
+from treetop.measure.bounded import FactCounts
 from treetop.measure.measure import NOTHING, Evidence
 from treetop.release import folder as files
 from treetop.release.margins import codes_of
@@ -26,45 +26,6 @@ from treetop.release.tree import ReleasedTree, ancestors, changes
 
 NUMBERS = ("count", "lower", "upper")
 LEAVES, SUMS, MARGIN, FACT, INTERVALS, TABLES = "leaves", "sums", "margins", "facts", "intervals", "tables"
-
-
-@dataclass
-class _FactSums:
-    """The counts of the cells that a fact names, and its impossible cells, in the shards so far."""
-
-    fact: TableFact
-    counted: int = 0
-    impossible: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.counts = np.zeros(0 if self.fact.boxes is None else len(self.fact.boxes.cells), np.int64)
-
-    def add(self, tree: ReleasedTree) -> None:
-        """Add the leaves of a shard, and its remainders as far as the fact's table is refined there."""
-        fact, finest = self.fact, tree.spine.finest
-        leaf, count = tree.resolved(
-            {attribute: depth - 1 for attribute, depth in enumerate(fact.table.depths) if depth}
-        )
-        self.counted += int(count.sum())
-        if fact.rule is not None and not self.impossible:
-            cells = np.unique(fact.table.numbers(leaf, finest))
-            self.impossible = cells[~np.isin(cells, fact.rule.cells)].tolist()[:1]
-        if fact.boxes is not None:
-            self.counts += fact.table.counted(fact.boxes.cells, leaf, finest, count)
-
-    def findings(self, total: int) -> Iterator[str]:
-        """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
-        fact, boxes = self.fact, self.fact.boxes
-        for cell in self.impossible:
-            yield f"{fact.words}: {fact.table.words(int(cell))} is impossible, and is released"
-        if boxes is None:
-            return
-        missing = total - self.counted
-        for row in np.flatnonzero((self.counts > boxes.upper) | (self.counts + missing < boxes.lower))[:1].tolist():
-            lower, upper = f"{boxes.lower[row]:,}", f"{boxes.upper[row]:,}"
-            told = lower if lower == upper else f"between {lower} and {upper}"
-            where = fact.table.words(int(boxes.cells[row]))
-            yield f"{fact.words}: {where} is released as {self.counts[row]:,}, and the fact says {told}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +45,8 @@ class ShardsCheck:
         level_sizes = [shards.top.tree.size(level) for level in range(shards.top.level + 1)] + [0] * len(shards.below)
         leaves, total, last = 0, 0, None
         sums = [np.zeros(len(table.count), np.int64) for table in release.margins]
-        facts = [_FactSums(fact) for fact in release.facts or ()]
+        facts = [FactCounts(fact) for fact in release.facts or ()]
+        refined = [0] * len(facts)
         index = []
         if shards.evidence is not None:
             found[TABLES] += evidence_findings(shards.top.tree, shards.evidence, range(1, shards.top.level + 1))
@@ -105,8 +67,11 @@ class ShardsCheck:
                 level_sizes[level] += shard.tree.size(level)
             leaves, total = leaves + len(shard.tree.count), total + int(shard.tree.count.sum())
             sums = [so_far + margin.sums(shard.tree) for so_far, margin in zip(sums, release.margins, strict=True)]
-            for fact in facts:
-                fact.add(shard.tree)
+            for at, own in enumerate(facts):
+                depths = {attribute: depth - 1 for attribute, depth in enumerate(own.fact.table.depths) if depth}
+                leaf, count = shard.tree.resolved(depths)  # remainders too, if they are refined so far
+                own.add(np.asarray(leaf, np.int64), count)
+                refined[at] += int(count.sum())
             del shard, table  # one shard at a time in memory, and the one that is being read
         if index:
             found[LEAVES] += compared(self.folder, files.INDEX, pa.concat_tables(index), "the leaves give")
@@ -117,7 +82,8 @@ class ShardsCheck:
         for where, one, other in differences(self.card["released"], files.sizes(release, level_sizes)):
             found[SUMS].append(f"card.json: released.{where} is {one}, but the leaves give {other}")
         found[MARGIN] += margin_findings(release, sums)
-        found[FACT] += [finding for fact in facts for finding in fact.findings(release.total)]
+        for own, number in zip(facts, refined, strict=True):
+            found[FACT] += fact_findings(own, release.total - number)
         return found
 
     def _counted(self, leaves: int, total: int) -> Iterator[str]:
@@ -223,6 +189,20 @@ def _given(tree: ReleasedTree, index: int, slots: Ints, value: Ints) -> tuple[In
     highest = np.full(len(slots), NOTHING)
     np.maximum.at(highest, np.repeat(np.arange(len(slots)), slots)[beside], value[beside])
     return measured, highest
+
+
+def fact_findings(own: FactCounts, missing: int) -> Iterator[str]:
+    """Say which released counts are not within bounds, whatever of what is missing belongs to them."""
+    fact, boxes = own.fact, own.fact.boxes
+    for cell in own.cells[:1]:
+        yield f"{fact.words}: {fact.table.words(cell)} is impossible, and is released"
+    if boxes is None:
+        return
+    for row in np.flatnonzero((own.count > boxes.upper) | (own.count + missing < boxes.lower))[:1].tolist():
+        lower, upper = f"{boxes.lower[row]:,}", f"{boxes.upper[row]:,}"
+        told = lower if lower == upper else f"between {lower} and {upper}"
+        where = fact.table.words(int(boxes.cells[row]))
+        yield f"{fact.words}: {where} is released as {own.count[row]:,}, and the fact says {told}"
 
 
 def margin_findings(release: Release, sums: Sequence[Ints]) -> Iterator[str]:

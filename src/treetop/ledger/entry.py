@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
@@ -109,44 +110,47 @@ class Balance:
         return Spending.of([*((entry.charged, entry.cells) for entry in self.entries), (charged, cells)])
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Refuse records that no ledger writes."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
+        raise LedgerError(f"{path}: has a record that no ledger writes ({problem!r}); it was edited") from problem
+
+
+def _texts(content: Content, *names: str) -> dict[str, Any]:
+    if not all(isinstance(content[name], str) for name in names):
+        raise TypeError(f"{', '.join(names)} must be texts")
+    return {name: content[name] for name in names}
+
+
 def read_added(records: list[Record], path: Path) -> dict[int, str]:
     """The data sets that were declared after the ledger was made, by the position of the record."""
-    contents = enumerate(record.content for record in records)
-    added = {number: content.get("dataset") for number, content in contents if content.get("event") == "added"}
-    if not all(isinstance(name, str) for name in added.values()):
-        raise LedgerError(f"{path}: has a record that no ledger writes (a data set without a name); it was edited")
-    return added  # type: ignore[return-value]
+    with _reading(path):
+        every = enumerate(record.content for record in records)
+        return {number: _texts(one, "dataset")["dataset"] for number, one in every if one["event"] == "added"}
 
 
 def read_reviews(records: list[Record], path: Path) -> tuple[Review, ...]:
     """The reviews that the records of this file hold."""
     names = ("time", "reviewer", "note", "title", "plan_sha256")
-    contents = [
-        {name: record.content.get(name) for name in names}
-        for record in records
-        if record.content["event"] == "reviewed"
-    ]
-    if not all(isinstance(text, str) for content in contents for text in content.values()):
-        raise LedgerError(f"{path}: has a record that no ledger writes (a review without its fields); it was edited")
-    return tuple(Review(**content) for content in contents)  # type: ignore[arg-type]
+    with _reading(path):
+        contents = [record.content for record in records if record.content["event"] == "reviewed"]
+        return tuple(Review(**_texts(content, *names)) for content in contents)
 
 
 def read_entries(records: list[Record], path: Path) -> tuple[Entry, ...]:
     """The releases that the records of this file speak of, each with its completion."""
     contents = [record.content for record in records]
-    try:
-        completions = {content["reservation"]: content for content in contents if content["event"] == "completed"}
-        return tuple(
-            _entry(number, one, completions.get(number, {}))
-            for number, one in enumerate(contents)
-            if one["event"] == "reserved"
-        )
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as problem:
-        raise LedgerError(f"{path}: has a record that no ledger writes ({problem!r}); it was edited") from problem
+    with _reading(path):
+        done = {content["reservation"]: content for content in contents if content["event"] == "completed"}
+        every = enumerate(contents)
+        return tuple(_entry(number, one, done.get(number, {})) for number, one in every if one["event"] == "reserved")
 
 
 def _entry(number: int, reserved: Content, completion: Content) -> Entry:
-    stated = {name: reserved[name] for name in ("time", "dataset", "title", "definition", "unit", "plan_sha256")}
+    stated = _texts(reserved, "time", "dataset", "title", "definition", "unit", "plan_sha256")
     stated |= {name: Fraction(reserved[name]) for name in ("cost", "charged")}
     completed, card = completion.get("time"), completion.get("card_sha256")
     return Entry(number, completed=completed, card_sha256=card, cells=spending.read(reserved), **stated)

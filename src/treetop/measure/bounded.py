@@ -251,7 +251,7 @@ def contradiction(facts: PublicFacts, counts: Counts) -> tuple[TableFact, str] |
     checked = [fact for fact in facts if not fact.unchecked and INVARIANT not in fact.kinds]
     if not checked:
         return None
-    compared = [_Compared.with_nothing(fact) for fact in checked]
+    compared = [FactCounts(fact) for fact in checked]
     for nodes, number in _pieces(facts.spine, counts):
         for one in compared:
             one.add(nodes, number)
@@ -274,20 +274,19 @@ def _refuse_other_invariants(facts: PublicFacts, counts: Counts) -> None:
 
 
 @dataclass
-class _Compared:
-    """A fact, and the counts so far in its cells. Private."""
+class FactCounts:
+    """A fact, and the counts so far in its cells: of private leaves, or of released ones."""
 
     fact: TableFact
-    count: Ints
+    count: Ints = field(init=False)
     """Counts of bounded cells."""
     records: int = 0
     """Records in impossible cells."""
     cells: list[int] = field(default_factory=list)
     """First impossible cells with records."""
 
-    @staticmethod
-    def with_nothing(fact: TableFact) -> _Compared:
-        return _Compared(fact, np.zeros(0 if fact.boxes is None else len(fact.boxes.cells), np.int64))
+    def __post_init__(self) -> None:
+        self.count = np.zeros(0 if self.fact.boxes is None else len(self.fact.boxes.cells), np.int64)
 
     def add(self, nodes: Ints, number: Ints) -> None:
         """Add some leaves."""

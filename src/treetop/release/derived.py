@@ -21,7 +21,7 @@ from treetop.errors import QueryError
 from treetop.plan.degrees import DEGREE
 from treetop.plan.groups import SIZE
 from treetop.plan.workload import as_confidence
-from treetop.release.intervals.boxes import Range
+from treetop.release.intervals.boxes import Range, condition_depths
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.release import Release
 from treetop.release.selection import Selection
@@ -144,7 +144,8 @@ class _AxisTables:
         there = np.flatnonzero(number.any(axis=1))
         leaves = [tree.below(asked.depth, node) for node in there.tolist()]
         start, stop = self._asked.get(asked.attribute, (0, tree.sizes[-1]))
-        whole = not self._part_of_axis and all(start <= first and last <= stop for first, last in leaves)
+        whole = self._asked.get(self._at, (0, len(self._values))) == (0, len(self._values))
+        whole = whole and all(start <= first and last <= stop for first, last in leaves)
         return _Places(level, tree.codes[asked.depth].take(pa.array(there)), there, found.index, number[there], whole)
 
     @property
@@ -152,29 +153,14 @@ class _AxisTables:
         """The selected leaves by attribute; attributes with all leaves are left out."""
         return self.release.ranges if isinstance(self.release, Selection) else {}
 
-    @property
-    def _part_of_axis(self) -> bool:
-        every = (0, len(self._values))
-        return self._asked.get(self._at, every) != every
-
     def _one_place(self) -> tuple[int, int] | None:
-        """Return the level and the number of the selected place; None if it is not one place, or not all of one."""
-        spine = self.release.spine
-        asked = {at: leaves for at, leaves in self._asked.items() if at != self._at}
-        if self._part_of_axis or not asked:
-            return None if self._part_of_axis else (1, 0)
-        ((at, leaves),) = asked.items()
-        tree = spine.trees[at]
-        if leaves == (0, tree.sizes[-1]):
-            return 1, 0
-        for level in spine.levels:
-            (part,) = level.parts
-            if part.attribute != at or leaves[0] >= leaves[1]:
-                continue
-            node = int(tree.ancestors(part.depth)[leaves[0]])
-            if tree.below(part.depth, node) == leaves:
-                return level.index, node
-        return None
+        """Return the level and the number of the selected place; None if nothing, or only some sizes, are selected."""
+        spine, asked = self.release.spine, self._asked
+        if any(start >= stop for start, stop in asked.values()):
+            return None
+        depths = condition_depths(spine, asked)
+        nodes = [spine.trees[at].ancestors(depth - 1)[asked[at][0]] for at, depth in enumerate(depths) if depth]
+        return None if depths[self._at] else (1 + sum(depths), int(sum(nodes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,10 +350,10 @@ class DegreeTables(_AxisTables):
     def _shared(self, places: _Places, confidence: float) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the bounds of all people, and of those of at most each degree: half of the risk each, unless the
         number of people is public."""
-        fewest, most = self._ranges(places, 0, len(self._values), confidence)
+        fewest, most = self._cells.people_of(places.level, places.place, confidence)
         if (fewest < most).any():
             confidence = (1 + confidence) / 2
-            fewest, most = self._ranges(places, 0, len(self._values), confidence)
+            fewest, most = self._cells.people_of(places.level, places.place, confidence)
         return fewest, most, *self._at_most(places, confidence)
 
 

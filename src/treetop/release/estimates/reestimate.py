@@ -23,25 +23,21 @@ if TYPE_CHECKING:
 
 AnyRelease = TypeVar("AnyRelease", bound="Release")
 
-STEP = "the next release can, with `keep_measurements=True`, but it spends its loss again"
-"""Hint of the error for a release without all measurements."""
-
-
-_GROUPS = (
-    "the group sizes of a release are found from all its measurements at all levels at once already: no second "
-    "estimate by least squares is offered. Their intervals come from the measurements: ask for a table by size"
-)
-"""Error message: releases of group sizes have no estimates beside their counts."""
-
 
 def all_measurements(release: Release) -> Measurements:
     """Return all measurements of a release; refuse one that has not kept them."""
     if "groups" in release.card["plan"]:
-        raise ReleaseError(_GROUPS)
+        raise ReleaseError(
+            "the group sizes of a release are found from all its measurements at all levels at once already: no second "
+            "estimate by least squares is offered. Their intervals come from the measurements: ask for a table by size"
+        )
     if release.evidence is None:
         rebuild_plan(release.card, release.spine, release.facts).refuse_unless_top_down()  # others have nothing to keep
     if release.evidence is None or not release.measured.measurements.complete:
-        raise ReleaseError(f"estimates need all that was measured, and this release has not kept it: {STEP}")
+        raise ReleaseError(
+            "estimates need all that was measured, and this release has not kept it: the next release can, with "
+            "`keep_measurements=True`, but it spends its loss again"
+        )
     return release.measured.measurements
 
 

@@ -108,6 +108,13 @@ def classes(average: Floats) -> Ints:
     return joined[octave]
 
 
+def learn_by_size(law: Law, measured: Ints, expected: Floats, useful: Flags) -> tuple[Ints, Posterior]:
+    """Return the class of every child by the count that is expected of it, and what the useful ones teach."""
+    kind = np.zeros(len(measured), np.int64)
+    kind[useful] = classes(expected[useful])
+    return kind, learn(law, measured[useful], kind[useful])
+
+
 def _spread(seen: Ints, likelihood: Floats) -> Floats:
     """Return the probabilities of the true counts under which the measurements are likeliest; smooth within bins."""
     edges = [0, 1]
@@ -246,9 +253,7 @@ def _sums(
             expected /= np.diff(one.first)[one.above[node]]
         else:
             expected *= table[node] / np.maximum(np.add.reduceat(table, one.first[:-1])[one.above[node]], 1)
-    useful, kind = expected > 0, np.zeros(len(seen), np.int64)
-    kind[useful] = classes(expected[useful])
-    learned = learn(law, seen.value[useful], kind[useful])
+    kind, learned = learn_by_size(law, seen.value, expected, expected > 0)
     out = np.zeros(len(seen), np.int64)
     share_by_probability(np.concatenate([[0], np.cumsum(rows.cells)]), seen.value, kind, learned, rows.count, 0, out)
     fanout = part.fanout(rows.nodes)
@@ -284,10 +289,7 @@ def share_under_margin(law: Law, first: Ints, measured: Ints, node: Ints, column
     before = np.concatenate([[0], np.cumsum(columns)])
     together = (before[eldest + fanout] - before[eldest])[owner]
     expected = count[owner] * (columns[node] / np.maximum(together, 1))
-    useful = several[owner] & (expected > 0)
-    kind = np.zeros(len(measured), np.int64)
-    kind[useful] = classes(expected[useful])
-    learned = learn(law, measured[useful], kind[useful])
+    kind, learned = learn_by_size(law, measured, expected, several[owner] & (expected > 0))
     out = np.zeros(len(measured), np.int64)
     _share_blocks(first, order, eldest, writable(measured), kind, learned, writable(columns), writable(count), out)
     return out
@@ -547,10 +549,7 @@ def _share_last(law: Law, first: Ints, value: Ints, measured: Flags, count: Ints
     """Share counts among children without further measurements."""
     fanout = np.diff(first)
     average = np.repeat(count / np.maximum(fanout, 1), fanout)
-    useful = measured & (average > 0)
-    kind = np.zeros(len(value), np.int64)
-    kind[useful] = classes(average[useful])
-    learned = learn(law, value[useful], kind[useful])
+    kind, learned = learn_by_size(law, value, average, measured & (average > 0))
     share_by_probability(first, writable(value), kind, learned, writable(count), seed, out)
 
 

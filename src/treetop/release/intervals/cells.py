@@ -114,6 +114,10 @@ class MeasuredCells:
         nodes = np.array([start, place][: len(self.tree.spine.attributes)])
         return self.bounds(own, start, stop, self._places(own, index, nodes), confidence)
 
+    def people_of(self, index: int, place: Ints, confidence: float) -> tuple[Ints, Ints]:
+        """Return the bounds of all people of places of a level: one number if it is public."""
+        return self.ranges(index, *self._range(place, refined=False), place, confidence)
+
     def means(self, index: int, place: Ints, confidence: float) -> tuple[Floats, Floats]:
         """Return the bounds of the mean degree of places of a level; degrees above the largest count as that.
 
@@ -122,12 +126,12 @@ class MeasuredCells:
         risk.
         """
         own = self._measured(index)
-        ends, last, every = self._ends(own), self.degrees - 1, self._range(place, refined=False)
-        fewest, most = self.ranges(index, *every, place, confidence)
+        ends, last = self._ends(own), self.degrees - 1
+        fewest, most = self.people_of(index, place, confidence)
         risk = risk_of(confidence)
         if (fewest < most).any():
             risk /= 2
-            fewest, most = self.ranges(index, *every, place, 1 - float(risk))
+            fewest, most = self.people_of(index, place, 1 - float(risk))
         at = self._places(own, index, np.array([place, place][: len(self.tree.spine.attributes)]))
         if self.cumulative:
             below = ends.below[1:-1, at].sum(axis=0)
@@ -219,10 +223,9 @@ class MeasuredCells:
         people = self._people(index, places)
         first = 0 if seen is None or len(seen) == 0 else int(seen.nodes[0, 0])
         degrees = 0 if seen is None else len(seen) // places
-        known = people is not None
-        expected = {(0, self.degrees), *([(0, self.degrees - 1)] if known else [])}
-        if not self.cumulative:
-            expected = {(0, self.degrees), *([(1, self.degrees - 1)] if known else [])}
+        expected = [(0, self.degrees)]
+        if people is not None:  # then one cell need not be measured
+            expected.append((0 if self.cumulative else 1, self.degrees - 1))
         fits = law is not None and (first, degrees) in expected
         if not fits or seen is None or not np.array_equal(seen.nodes, _nodes(spine, first, (degrees, places))):
             raise ReleaseError(f"the measurements of level {spine.levels[index - 1].name} are not those of its cells")

@@ -95,12 +95,6 @@ class TableEvidence:
         upper = np.maximum(np.floor(estimate + width), 0).astype(np.int64)
         return np.clip(np.ceil(estimate - width).astype(np.int64), 0, upper), upper
 
-    def of_boxes(self, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
-        """Return the bounds of the true counts of boxes."""
-        depths = tuple(boxes.depth)
-        finest = [len(tree.levels) for tree in self.spine.trees]
-        return self.bounds(depths, cells_of(self.spine.trees, depths, finest, boxes.leaf), risk_of(confidence))
-
     def _caps(self, depths: Depths, cells: Ints, risk: Fraction) -> Ints:
         """Return the least upper end of the measured cells that each cell belongs to; they share the risk."""
         above = {tuple(map(min, depths, table.depths)) for table in self.tables}
@@ -193,4 +187,5 @@ class MeasuredTables:
 
     def of_boxes(self, boxes: Boxes, confidence: float) -> tuple[Ints, Ints]:
         """Return the bounds of the true counts of boxes."""
-        return self.evidence.of_boxes(boxes, confidence)
+        cells = cells_of(boxes.spine.trees, boxes.depth, boxes.spine.finest, boxes.leaf)
+        return self.evidence.bounds(boxes.depth, cells, risk_of(confidence))
