@@ -79,10 +79,7 @@ def writable(values: NDArray[T]) -> NDArray[T]:
 
 @kernel_in_place
 def copy_into(out: Ints, values: Ints) -> None:
-    """Write values from the beginning of an array on.
-
-    Numba compiles `out[:] = values` together with the words of an error about shapes, which takes seconds.
-    """
+    """Write values from the start of an array; `out[:] = values` would take Numba seconds to compile."""
     for i in range(len(values)):
         out[i] = values[i]
 
@@ -108,10 +105,7 @@ Values = Ints
 
 
 def sort_rows(keys: Sequence[Words], values: Values | None = None) -> tuple[list[Words], Values | None]:
-    """Return rows in ascending order: a key of one array a word, the first the highest, and a value that goes with it.
-
-    The sort is stable. The arrays are given away: they may be overwritten.
-    """
+    """Return rows in ascending order of keys (the first array is highest), stably; arrays may be overwritten."""
     if len(keys) == 1 and values is None:
         sort_words(keys[0])
         return [keys[0]], None
@@ -262,10 +256,7 @@ def _scatter(key: Words, value: Values, to_key: Words, to_value: Values, shift: 
 
 
 def first_disorder(words: Sequence[Words]) -> tuple[int, bool] | None:
-    """Return the first row that is not below the next, words compared from the first, and whether the two are equal.
-
-    None where every row is below the next.
-    """
+    """Return the first row that is not below the next, and whether the two are equal; None if every row is."""
     rises = np.zeros(max(len(words[0]) - 1, 0), dtype=bool)
     equal = ~rises
     for word in words:

@@ -157,10 +157,7 @@ class _ContentIndex(IndexDataCacheFile):
 
 
 def fingerprint(compiled: Any) -> str:
-    """Return a digest of a kernel's bytecode and of the kernels and constants that it uses, directly or indirectly.
-
-    Comments, docstrings and line numbers do not count.
-    """
+    """Return a digest of the bytecode of a kernel and of the kernels and constants it uses; comments do not count."""
     return sha256("\n".join(_described(compiled, set())).encode()).hexdigest()
 
 

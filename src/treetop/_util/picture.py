@@ -44,10 +44,7 @@ def tidy(axes: Axes, grid: Literal["x", "y"] = "y") -> None:
 
 
 def plain_ticks(axes: Axes, which: Literal["x", "y"], every: tuple[int, ...] = ()) -> None:
-    """Write the numbers of a logarithmic axis as people do: 1,000 and not ten to the power of three.
-
-    `every` are the numbers of each power of ten that are written, where they are not left to the axis.
-    """
+    """Write the numbers of a logarithmic axis as people do: 1,000. `every` are those of each power of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -58,10 +55,7 @@ def plain_ticks(axes: Axes, which: Literal["x", "y"], every: tuple[int, ...] = (
 
 
 def label_ends(axes: Axes, at: float, ends: list[tuple[float, str, object]]) -> None:
-    """Write the name of each line where it ends, in its colour: moved apart where they would overlap.
-
-    The axes must have their scale and limits by now.
-    """
+    """Write the name of each line at its end, in its colour, without overlaps; the axes must have their limits."""
     if not ends:
         return
     height = axes.get_window_extent().height

@@ -112,10 +112,7 @@ def behind(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result
 def as_they_come(
     threads: int, work: Callable[[Item], Iterable[Result]], items: Sequence[Item]
 ) -> Generator[Result, None, None]:
-    """Process items, several at a time, and yield the results, which are never None.
-
-    Results of different items come in any order. Of several errors, the one of the first item is raised.
-    """
+    """Process items, several at a time; yield results (never None) in any order. The first item's error is raised."""
     waiting, failed = deque(enumerate(items)), dict[int, BaseException]()
     coming: Queue[Result | None] = Queue(2 * threads)
 

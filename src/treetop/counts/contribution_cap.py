@@ -209,10 +209,7 @@ class CappedRecords:
 def keep_of_units(
     high: Words, low: Words, words: Sequence[Words], weights: Weights | None, most: int, distinct: bool = False
 ) -> tuple[Paths, int]:
-    """Return the paths of the records that are kept of some units, of which all rows are here, each known by its hash.
-
-    Also return how many units there are.
-    """
+    """Return the kept paths of some units, known by hashes, with all their rows here; and how many units."""
     if distinct:
         once = _first_of_each(high, low, words, weights)
         high, low, words, weights = high[once], low[once], [word[once] for word in words], None
@@ -227,10 +224,7 @@ def keep_of_units(
 
 
 def _in_order(high: Words) -> tuple[Ints, Words]:
-    """Return an order in which rows follow each other that have the same first bits of a hash, and these bits.
-
-    They are a few more than would tell as many units apart as there are rows.
-    """
+    """Return an order by the first bits of hashes, enough to tell most units apart, and these bits."""
     shift = U(max(differing_bits(high).bit_length() - len(high).bit_length() - _MORE_BITS, 0))
     (near,), order = sort_rows([high >> shift], np.arange(len(high)))
     assert order is not None
@@ -260,10 +254,7 @@ def _keep_some(
     most: int,
     kept: Weights,
 ) -> int:
-    """Write how many of each row's records are kept, and return how many units there are.
-
-    Rows of one unit are `near` each other in that order.
-    """
+    """Write how many of each row's records are kept, and return the number of units; `near` rows may be of one unit."""
     ranks, positions = np.empty(_FEW, np.uint64), np.empty(_FEW, np.int64)
     start, units = 0, 0
     while start < len(order):

@@ -120,10 +120,7 @@ class Counts:
 
     @staticmethod
     def from_keys(keys: list[Words], counts: Ints | None = None) -> Counts:
-        """Count records given by their packed paths, one array a word, each worth `counts` (1 when None).
-
-        The arrays are given away: they may be overwritten.
-        """
+        """Count packed paths (one array a word), each worth `counts`, default 1; the arrays may be overwritten."""
         if counts is None and len(keys) == 1:  # in their own memory and in as much again
             words = keys[0]
             room = np.empty(len(words) + 1, np.uint64)

@@ -33,10 +33,7 @@ from treetop.noise import Key
 def projected_degrees(
     nodes: Nodes, edges: Edges, theta: int, key: Key, which: Literal["out", "in", "total"] = "total"
 ) -> Ints:
-    """Return the degrees of the edges that are kept, at most `theta` each: all of a person, or those in one direction.
-
-    The order of an edge comes from the key and the ids of its ends, so it is the same whoever else is in the graph.
-    """
+    """Return degrees after the projection to theta; the order of an edge depends on the key and its two ids."""
     (degrees,) = projections(nodes, edges, [theta], key, which)
     return degrees
 

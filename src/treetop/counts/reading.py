@@ -150,10 +150,7 @@ class _Encoded(NamedTuple):
 
 
 def _encoded(table: tables.Table, encoder: Encoder) -> Iterator[_Encoded]:
-    """Yield the rows of a table, encoded: in order, or as they come where each core reads groups of rows by itself.
-
-    In which order rows are counted makes no difference. Of several that are refused, the first in the table is named.
-    """
+    """Yield the rows of a table, encoded, in order or as cores read them; the first refusal in the table is raised."""
     pieces = tables.pieces(table, _PIECE)
     if pieces is None or len(pieces) == 1 or any(piece.groups is None for piece in pieces):
         yield from _encode(encoder, 1, table)

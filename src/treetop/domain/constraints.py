@@ -239,10 +239,7 @@ class PublicFacts:
         return self.at(depths).of(CellNumbering(self.spine, depths).numbers(nodes, depths))
 
     def around(self, depths: Depths, nodes: NDArray[np.integer]) -> tuple[Ints, Ints]:
-        """Return all that is known of nodes: their bounds, and that none has more than a cell that it is in.
-
-        Impossible nodes have none.
-        """
+        """Return the bounds of nodes, none above that of a coarser cell it is in; impossible nodes have none."""
         lower, upper = self.bounds(depths, nodes)
         for coarser in {meet(table, depths) for table in self.bounded} - {depths}:
             boxes = self.at(coarser)

@@ -129,10 +129,7 @@ class Level:
         return rank
 
     def keys(self, parent: Ints, nodes: Nodes) -> Ints:
-        """Return one number for each node of the level, ascending in spine order, from the rows of their parents.
-
-        No step has as many children as 32 bits can tell apart, and nobody as many rows: the numbers fit.
-        """
+        """Return one number for each node of the level, ascending in spine order, from the rows of their parents."""
         keys: Ints = parent * self.widest + self.ranks(nodes)
         return keys
 

@@ -289,10 +289,7 @@ def equal_codes(table: CellNumbering) -> Ints:
 
 
 def ordered_cells(table: CellNumbering) -> Ints | None:
-    """Return the cells of a table whose first end does not come after the second; None if its ends differ.
-
-    Nodes below one place follow each other, so that at any coarser level as well the first does not come after.
-    """
+    """Return the cells whose first end does not come after the second, at any level; None if its ends differ."""
     trees = [table.spine.trees[attribute] for attribute in table.attributes]
     depths = [table.depths[attribute] for attribute in table.attributes]
     if len(trees) != len(("first", "second")) or trees[0].digest != trees[1].digest or depths[0] != depths[1]:

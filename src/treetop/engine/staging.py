@@ -62,10 +62,7 @@ def full_disks_told(where: Path) -> Iterator[None]:
 
 
 def allocate(file: int, size: int) -> None:
-    """Take the room on disk for a file that will be written as memory: a disk that is full then would end the process.
-
-    Raises `OSError` if there is no such room. Systems without this call go without it.
-    """
+    """Take room on disk for a file written as memory, if the system can; `OSError` if there is none."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
 
@@ -139,10 +136,7 @@ def _delete(folder: Path) -> None:
 
 @contextmanager
 def drafted(folder: Path) -> Iterator[Path]:
-    """Write a folder whole, or not at all; if it is there already, it is left: whoever repeats work has the same.
-
-    The folder that it is in must be there. If it is gone, the run that it belonged to is over.
-    """
+    """Write a folder whole or not at all, beside its place; one that is there is left: repeated work gives the same."""
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
         yield draft

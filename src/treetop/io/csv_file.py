@@ -210,10 +210,7 @@ def shares(
 
 
 def explain_text(problem: str, where: str, source: Source, place: str) -> DataError | None:
-    """Explain an error of Arrow about the encoding or the lines of a text; None for other errors.
-
-    Arrow's own message quotes the line, which is private.
-    """
+    """Explain an error of Arrow about encoding or lines without its message, which quotes the line; None for others."""
     if "invalid UTF8" in problem:
         return wrong_encoding(where, source.encoding, place)
     if problem == MIXED:

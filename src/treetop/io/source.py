@@ -29,10 +29,7 @@ _MOST_ENTRIES = 100_000
 
 
 def files_at(location: str | Path, endings: Collection[str], names: Sequence[str]) -> list[Path]:
-    """Return the file of a path, or those of a folder or a pattern in the order of their names.
-
-    Of a folder these are the files with one of the endings; `names` are the formats that have them.
-    """
+    """Return the file of a path, or those of a folder (by their endings) or a pattern in the order of their names."""
     path = Path(location)
     try:
         if path.is_dir():
@@ -547,10 +544,7 @@ def as_source(table: Any) -> Source | None:
 
 
 def as_public(table: Any) -> Any:
-    """Return a public table as one that is read kindly: blank lines are nothing, and its first line may say anything.
-
-    Nobody is protected in it, and a plan names the columns that it takes from it.
-    """
+    """Return a public table as one that is read kindly: blank lines are nothing, the first line may say anything."""
     source = as_source(table)
     if source is None:
         return table

@@ -70,10 +70,7 @@ class Piece:
 
 
 def pieces(table: Table, rows: int) -> list[Piece] | None:
-    """Cut a table into pieces of about so many rows at most, as far as its files allow; None where it is none of files.
-
-    A source that is read in order, such as standard input, a database or a table in memory, cannot be cut.
-    """
+    """Cut a table of files into pieces of at most about so many rows; None if its source is read in order."""
     source = as_source(table)
     if source is None or source.scheme is not None or reads_once(source.location):
         return None
@@ -85,10 +82,7 @@ def pieces(table: Table, rows: int) -> list[Piece] | None:
 
 
 def rows_at_most(table: Table) -> int | None:
-    """Estimate the number of rows of a table from its files; None if that is impossible.
-
-    For text, short rows are assumed.
-    """
+    """Estimate the number of rows of a table from its files, of text by short rows; None if that is impossible."""
     cut = pieces(table, 1 << 62) if not isinstance(table, pa.Table) else None
     if cut is None:
         return len(table) if isinstance(table, pa.Table) else None

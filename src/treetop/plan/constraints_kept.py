@@ -88,10 +88,7 @@ class FactCheck:
                 )
 
     def _check_margins(self) -> None:
-        """Refuse margins of several attributes that refine such a table with counts fixed by facts.
-
-        Margins are made consistent attribute by attribute, and would not agree with such a table.
-        """
+        """Refuse margins of several attributes beside a table of them that facts fix: the two would not agree."""
         for margin in self.margins:
             for told in (*self.facts.bounded, *self.facts.invariants):
                 both = meet(told, margin.depths)
@@ -182,10 +179,7 @@ def compared(fact: TableFact) -> bool:
 
 
 def conditions_of(spine: Spine, facts: PublicFacts, unit: Unit, unknown: Any) -> tuple[GuaranteeCondition, ...]:
-    """Return the conditions of the guarantee: counts that neighbours share, and declared caps of records per node.
-
-    Losses add up only for neighbours that meet the conditions of all releases.
-    """
+    """Return the conditions of the guarantee, without which losses do not add up: shared counts, and declared caps."""
     told: list[GuaranteeCondition] = []
     for fact in facts:
         if not (INVARIANT in fact.kinds or compared(fact)):
@@ -206,10 +200,7 @@ def conditions_of(spine: Spine, facts: PublicFacts, unit: Unit, unknown: Any) ->
 
 
 def limited_levels(spine: Spine, facts: PublicFacts) -> list[Level]:
-    """Return the levels with impossible or bounded cells, at which counts may not agree with margins.
-
-    Deeper levels of an attribute can then only agree with the counts of such a level.
-    """
+    """Return the levels at which counts may not agree with margins: cells are bounded there, or in a coarser level."""
     found: list[Level] = []
     for level in spine.levels:
         deeper = {part.attribute for one in found for part in one.parts}

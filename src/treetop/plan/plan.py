@@ -219,10 +219,7 @@ class Plan:
 
     @property
     def cells(self) -> Cells | None:
-        """Cells that one unit changes by at most 1, in all tables together; None if it can change a cell by more.
-
-        With it a ledger composes releases by their noise distributions, not only by their costs.
-        """
+        """Cells that one unit changes by at most 1, for composition by their noise; None if it changes one by more."""
         return cells_of(self.unit, self.workload)
 
     @property

@@ -77,10 +77,7 @@ class RegionHistograms(Mechanism):
         return self.methods[plan.unit.cumulative, self.repair][1]
 
     def levels(self, plan: Plan) -> list[tuple[Part, int]]:
-        """Return the measured tables, each with its level in the tree of regions, of which the root is 0.
-
-        Of several levels with the same regions, measured once, that is the finest.
-        """
+        """Return the measured tables, each with its finest level in the tree of regions (the root is 0)."""
         nodes = (1, *plan.regions.sizes)
         deepest = [max(at for at, number in enumerate(nodes) if number == own) for own in nodes]
         return [(part, deepest[part.index - 1]) for part, _ in plan.workload.measured]

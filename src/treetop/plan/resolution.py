@@ -155,10 +155,7 @@ class HighMeasurements:
         return HighMeasurements(*self._given)
 
     def add(self, measurements: Ints, law: Law | None = None) -> None:
-        """Count some measurements; those beyond the largest possible threshold are counted there.
-
-        A measurement with another noise law counts as the highest threshold that is no less likely.
-        """
+        """Count measurements; one with another law counts as the highest threshold that is no less likely."""
         measurements = measurements[measurements >= 0]
         if law is None or law == self._given[0]:
             step = np.minimum(measurements // self._width, len(self._count) - 1)

@@ -84,10 +84,7 @@ class Part:
         return self.law.standard_deviation if self.is_measured else 0.0
 
     def margin(self, risk: Fraction, terms: int = 1) -> int:
-        """Return the error of a sum of `terms` measurements, exceeded with probability at most `risk`; 0 if exact.
-
-        For one measurement it is the exact quantile.
-        """
+        """Return the exact quantile of the error of one measurement, a bound for a sum of several; 0 if exact."""
         if not self.is_measured:
             return 0
         return self.law.margin(risk) if terms == 1 else sum_margin(self.law, terms, risk / 2)

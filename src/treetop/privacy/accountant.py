@@ -164,10 +164,7 @@ def level_cells(rho: Fraction, shares: Sequence[Fraction], shifts: Sequence[int]
 
 
 def _continuous(epsilon: float, goal: float, known: float) -> tuple[float, float]:
-    """Find the rho of continuous noise, and how fast the logarithm of its delta grows with that of rho: a start.
-
-    Balle and Wang 2018, Theorem 8.
-    """
+    """Find the rho of continuous noise, and the growth of log delta with log rho (Balle and Wang 2018, Theorem 8)."""
 
     def log_delta(log_rho: float) -> float:
         width = math.sqrt(2 * math.exp(log_rho))
@@ -301,10 +298,7 @@ def law_of(loss: Loss) -> type[Law]:
 
 
 def noise_for(change: Sensitivity, loss: Loss, share: Fraction = WHOLE) -> Law:
-    """The law of noise that makes counts which one unit changes by this much cost a share of the loss.
-
-    Shares add up (Bun and Steinke 2016, Lemma 1.7).
-    """
+    """The noise with which such a change costs a share of the loss; shares add up (Bun and Steinke 2016, Lemma 1.7)."""
     return law_of(loss).costing(change.l1, change.l2_squared, loss.budget * share)
 
 

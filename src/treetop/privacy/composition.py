@@ -144,10 +144,7 @@ class _Gaussian:
             return bool(found <= ball(delta))
 
     def best(self, rho: Fraction, delta: Fraction, highest: float) -> float:
-        """Find the t of the order with the least epsilon beside a rho, by golden sections.
-
-        The logarithm of S is convex in the order, so that epsilon falls and then rises.
-        """
+        """Find the t of the order with the least epsilon beside a rho by golden sections: it falls, then rises."""
         log = -math.log(delta)
 
         def epsilon(t: float) -> float:

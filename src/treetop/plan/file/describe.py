@@ -23,11 +23,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 
 
 def describe_plan(plan: PlanFile | Plan, said: Any = None) -> str:
-    """Return the plan as TOML, for the release folder; `said` contains notes on the data from the plan file.
-
-    If the hierarchies came from files, a copy of these files beside it makes it a plan file again, and `read_plan` then
-    checks their hashes. The private table's address and query are omitted: only the steward may see them.
-    """
+    """Return the plan as TOML for the release folder: a plan file with hashes, without the private table's address."""
     file = plan if isinstance(plan, PlanFile) else None
     ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
     spine, columns = ran.plan.spine, (ran.said.columns or {}) if ran.said is not None else {}

@@ -103,10 +103,7 @@ _ELSEWHERE = {
 
 
 def as_ordinary(values: Mapping[str, Any], file: str) -> Mapping[str, Any]:
-    """Return a plan file's values with the unit and the source that follow from its section [graph].
-
-    Values that the sections state are kept, and refused if they contradict the relation.
-    """
+    """Return the values with unit and source as [graph] implies them; stated ones that contradict it are refused."""
     if "graph" not in values:
         return values
     top = Section(file, "", values)
@@ -161,10 +158,7 @@ def read_graph(
     unit: Unit | None,
     unknown: Any,
 ) -> GraphFile | None:
-    """Make a graph from the section, and check that it fits the rest of the plan; the tables are not read.
-
-    `unit` is that of a plan along a spine; degree plans have their own.
-    """
+    """Make a graph that fits the rest of the plan; `unit` is None for degrees. No table is read."""
     if not stated:
         return None
     counts: str = stated["counts"]

@@ -43,10 +43,7 @@ from treetop.privacy import Loss, Unit
 
 
 def stated_facts(stated: Stated, spine: Spine, columns: Mapping[str, str]) -> PublicFacts:
-    """Read the facts of [facts]; their files are found from the plan file's folder.
-
-    Edges without direction between the same places at both ends are unordered pairs: half of the cells are impossible.
-    """
+    """Read the facts of [facts]; edges without direction between like ends are unordered pairs: half of the cells."""
     section = Section(str(stated.path), "facts", stated.values[""]["facts"])
     if _has_pairs(stated.values["graph"], spine, columns):
         section = replace(

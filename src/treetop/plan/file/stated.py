@@ -184,10 +184,7 @@ class PlanFile:
         refuse_private(self.path, self.public_files, [table, *([] if self.graph is None else [self.graph.graph])])
 
     def table(self, location: str, query: str | None = None) -> Any:
-        """Return a private table with the options to read it that the file states: a `Source`, or a graph's table.
-
-        A location that is one of the plan's public files is refused.
-        """
+        """Return a private table with the file's options to read it; one of its public files is refused."""
         self.refuse_private(location)
         if self.graph is not None:
             return self.graph.table(self.as_source(location, query))
