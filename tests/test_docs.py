@@ -151,3 +151,45 @@ def test_no_sentence_is_too_long_to_be_read_once(page: Path) -> None:
 def test_a_long_sentence_is_seen_and_code_is_none() -> None:
     assert [len(one.split()) for one in sentences("# A title\n\nOne two; three.\n\n- " + "word " * 50)] == [2, 1, 51]
     assert sentences("```python\nx = 1\n```\n\n| a | b |\n") == []
+
+
+TERMS = {
+    "what-goes-in": r"spine|invariants?|contribution bounds?|leaf",
+    "protection": r"ledger|rho|neighbours|sensitivity",
+    "measuring-and-estimating": r"margins?|twin|workload",
+    "what-comes-out": r"steward|shards?",
+}
+"""Terms that a reader may not know, by their section of the glossary."""
+_HIDDEN = re.compile(
+    r"^```.*?^```|^#.*?$|^\|.*?$|^<!--.*?-->|`[^`\n]*`|^ {4}.*?$|!\[[^\]]*\]", re.MULTILINE | re.DOTALL
+)
+_LINKS = re.compile(r"\[[^\]]*\]\([^)]*\)", re.DOTALL)
+
+
+def unlinked(text: str) -> list[str]:
+    """Return the terms whose first use in prose is in no link; code, headings, tables and pictures are no prose."""
+    prose = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    links = [found.span() for found in _LINKS.finditer(prose)]
+    found = []
+    for terms in TERMS.values():
+        for term in terms.split("|"):
+            first = re.search(rf"\b{term}\b", prose, re.IGNORECASE)
+            if first is not None and not any(start <= first.start() < stop for start, stop in links):
+                found.append(first[0])
+    return found
+
+
+def test_a_first_use_without_a_link_is_seen() -> None:
+    assert unlinked("# The spine\n\nThe `spine` is [the spine](glossary.md#what-goes-in), and the spine again.") == []
+    assert unlinked("The spine, later [the spine](glossary.md#what-goes-in).") == ["spine"]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in ("glossary", "index")], ids=lambda page: page.stem
+)
+def test_the_first_use_of_a_term_is_a_link(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert unlinked(text) == []
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    anchors = {re.sub(r"[^a-z]+", "-", line[3:].lower()) for line in glossary.splitlines() if line.startswith("## ")}
+    assert set(re.findall(r"glossary\.md#([\w-]+)", text)) <= anchors
