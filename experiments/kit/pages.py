@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from experiments.kit import tables
-from experiments.kit.stamp import SEEN, machine
+from experiments.kit.stamp import SEEN, machine, now
 from experiments.kit.verdicts import NOT_RUN, NOTHING_RUN, WORDS, NothingRunError, verdict
 
 __all__ = ["BELOW_ITS_CAPTION", "Claim", "Claims", "insert", "machine", "pictures", "render", "write"]
@@ -108,9 +108,12 @@ class Claims:
 
 
 def write(file: Path, text: str) -> Path:
-    """Write a page, with what it was made by as its last line."""
+    """Write a page, with the version that measured it below its title, and more about that as its last line."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{text.rstrip()}\n\n{SEEN.line()}\n", encoding="utf-8")
+    title, _, rest = text.strip().partition("\n")
+    own = now()
+    measured = f"> Measured with Treetop {own.version} on {own.date}."
+    file.write_text(f"{title}\n\n{measured}\n\n{rest.strip()}\n\n{SEEN.line()}\n", encoding="utf-8")
     return file
 
 

@@ -88,8 +88,8 @@ def test_the_sides_of_columns() -> None:
 
 def test_a_page_says_what_wrote_it(tmp_path: Path) -> None:
     text = pages.write(tmp_path / "results" / "page.md", "# A page\n\n\n").read_text(encoding="utf-8")
-    first, last = text.rstrip("\n").split("\n\n")
-    assert first == "# A page"
+    first, above, last = text.rstrip("\n").split("\n\n")
+    assert first == "# A page" and above.startswith("> Measured with Treetop 0.")
     assert last.startswith("Measured with Treetop 0.") and ", written on 20" in last and "; load of the machine" in last
     assert stamped(text) == tt.__version__ and noticed(text) is None
 

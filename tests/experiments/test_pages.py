@@ -42,6 +42,15 @@ def test_every_study_has_a_page_and_every_page_is_of_a_study() -> None:
     assert {every.page_of(study, DOCS) for study in every.STUDIES} | {DOCS / "results" / "peers.md"} == set(PAGES)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_says_at_its_top_with_which_version_it_was_measured(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    top = re.search(
+        r"^>.*?[Mm]easured\s+with (?:version|Treetop) (\d+\.\d+\.\d+)", text.partition("\n## ")[0], re.M | re.S
+    )
+    assert top is not None and top[1] == stamped(text)
+
+
 def test_what_is_old_is_told_by_the_minor_version() -> None:
     assert [is_old(one, "0.3.0") for one in (None, "0.1.0", "0.1.9", "0.2.0", "0.3.0")] == [
         True,
