@@ -27,7 +27,7 @@ from experiments.kit.cases import TRIP, Table
 from experiments.kit.outcomes import Run
 from experiments.kit.runs import Kept
 from treetop import Plan
-from treetop.addons.lab.comparison import Peak
+from treetop.addons.lab.comparison import peak_memory
 from treetop.addons.lab.mechanisms.compared import paper_loss
 from treetop.addons.lab.mechanisms.inftda import descend as descend_by
 from treetop.counts.counts import pack
@@ -225,13 +225,13 @@ def with_estimates(table: Table, plan: Plan, key: Key) -> tuple[Run, Run, Cost, 
     assert found.evidence is not None
     measurements = Measurements.of(ReleasedTree(table.spine, leaves.nodes, leaves.count), found.evidence)
     total = int(leaves.count.sum())
-    with Peak() as peak:
+    with peak_memory() as peak:
         start = time.process_time()
         nodes, count = lower_error(measurements, total)
         seconds = time.process_time() - start
     again = errors_of(table.spine, pack(table.spine, nodes), count, table.truth)
     slots = sum(len(level) for level in measurements.levels if level is not None)
-    return errors, again, Cost(slots, seconds, descent, peak.size), measurements
+    return errors, again, Cost(slots, seconds, descent, peak[0] if peak else None), measurements
 
 
 def _noise(plan: Plan) -> float:

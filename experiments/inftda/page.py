@@ -11,7 +11,7 @@ from experiments.inftda.claims import claims
 from experiments.inftda.measure import DELTA, OF_PAPERS, REAL, SOLVER, SOLVER_RUNS, SOLVER_SECONDS
 from experiments.kit.cases import MADE_UP
 from experiments.kit.pages import BELOW_ITS_CAPTION, pictures, render
-from treetop.addons.lab.comparison import NOTES, Comparison, number
+from treetop.addons.lab.comparison import NOTES, Comparison, number, summary_table
 
 FIGURES = {
     "inftda_new-york.png": "Figure 3, with New York in place of Italy",
@@ -73,5 +73,5 @@ def _everything(found: Mapping[str, Comparison]) -> Iterator[tuple[str, str, str
             ]
             truth = at_one[0].errors
             size = f"{number(truth[-1].true_nodes)} of {number(truth[-1].nodes)} leaves, {len(truth) - 1} levels"
-            (section,) = Comparison(tuple(at_one)).summary_tables()
-            yield table, size, "\n".join(section)
+            (members,) = Comparison(tuple(at_one)).groups().values()
+            yield table, size, "\n".join(summary_table(members))

@@ -113,7 +113,7 @@ def write(file: Path, text: str) -> Path:
     title, _, rest = text.strip().partition("\n")
     own = now()
     measured = f"> Measured with Treetop {own.version} on {own.date}."
-    file.write_text(f"{title}\n\n{measured}\n\n{rest.strip()}\n\n{SEEN.line()}\n", encoding="utf-8")
+    file.write_text("\n\n".join(filter(None, (title, measured, rest.strip(), SEEN.line()))) + "\n", encoding="utf-8")
     return file
 
 

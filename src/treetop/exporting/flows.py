@@ -125,27 +125,17 @@ def _lines(degrees: list[NDArray[np.float64]]) -> pa.Array:
     return pc.binary_join_element_wise("LINESTRING (", joined, ")", "")
 
 
-FLOWMAP = Format(
-    "flowmap",
-    "flowmap.blue: locations.csv (id,name,lat,lon) and flows.csv (origin,dest,count)",
-    ("flows.csv", "locations.csv"),
-    _flowmap,
-    flows=True,
-    coordinates="needed",
-    suffixes=(),
-)
-SKMOB = Format(
-    "skmob", "scikit-mobility: origin,destination,flow", ("flows.csv",), partial(_plain, count="flow"), flows=True
-)
-KEPLER = Format(
-    "kepler",
-    "kepler.gl: origin,destination,count,…,lat0,lng0,lat1,lng1",
-    ("flows.csv",),
-    _kepler,
-    flows=True,
-    coordinates="needed",
-)
-OD = Format("od", "R od and stplanr: origin,destination,count", ("flows.csv",), _plain, flows=True)
+_FLOWS = ("flows.csv",)
+FLOWMAP, SKMOB, KEPLER, OD = (
+    Format(name, about, files, make, flows=True, coordinates="needed" if needed else "none", suffixes=suffixes)
+    for name, files, suffixes, needed, make, about in (
+        ("flowmap", (*_FLOWS, "locations.csv"), (), True, _flowmap,
+         "flowmap.blue: locations.csv (id,name,lat,lon) and flows.csv (origin,dest,count)"),
+        ("skmob", _FLOWS, (".csv",), False, partial(_plain, count="flow"), "scikit-mobility: origin,destination,flow"),
+        ("kepler", _FLOWS, (".csv",), True, _kepler, "kepler.gl: origin,destination,count,…,lat0,lng0,lat1,lng1"),
+        ("od", _FLOWS, (".csv",), False, _plain, "R od and stplanr: origin,destination,count"),
+    )
+)  # fmt: skip
 QGIS = Format(
     "qgis",
     "QGIS: a CSV with its .csvt, so that codes stay text; with coordinates, lines",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
@@ -309,44 +309,22 @@ def _day(text: str) -> dict[str, str]:
     return {"@value": text[:10], "@type": "xsd:date"}
 
 
-def _catalogued(request: Request, table: pa.Table) -> Iterator[File]:
+def _catalogued(request: Request, table: pa.Table) -> list[File]:
     beside = csvw_of(request, table)
-    yield dcat_of(request, table, [file.file for file in beside])
-    yield from beside
+    return [dcat_of(request, table, [file.file for file in beside]), *beside]
 
 
-CSVW = Format(
-    "csvw",
-    "CSV on the Web: counts.csv, and what its columns mean as metadata beside it (JSON)",
-    ("counts.csv", "counts.csv-metadata.json"),
-    _made(csvw_of),
-    suffixes=(),
-)
-PARQUET = Format(
-    "parquet",
-    "the same columns for Python, R and databases",
-    ("counts.parquet",),
-    _made(parquet_of),
-    suffixes=(".parquet",),
-)
-JSONSTAT = Format(
-    "jsonstat",
-    "a cube for statistical software (JSON-stat 2.0)",
-    ("counts.json",),
-    _made(jsonstat_of),
-    coordinates="any",
-    suffixes=(".json",),
-)
-SDMX = Format(
-    "sdmx",
-    "rows for statistical offices (SDMX-CSV 2.0), and their structure (SDMX-JSON 2.0)",
-    ("sdmx.csv", "sdmx-structure.json"),
-    _made(sdmx_of),
-)
-DCAT = Format(
-    "dcat",
-    "a record for data catalogues (DCAT, JSON-LD), with the table in CSV and its metadata",
-    ("dcat.jsonld", "counts.csv", "counts.csv-metadata.json"),
-    _made(lambda request, table: list(_catalogued(request, table))),
-    suffixes=(),
-)
+_CSVW = ("counts.csv", "counts.csv-metadata.json")
+CSVW, PARQUET, JSONSTAT, SDMX, DCAT = (
+    Format(name, about, files, _made(make), suffixes=suffixes, coordinates="any" if name == "jsonstat" else "none")
+    for name, files, suffixes, make, about in (
+        ("csvw", _CSVW, (), csvw_of,
+         "CSV on the Web: counts.csv, and what its columns mean as metadata beside it (JSON)"),
+        ("parquet", ("counts.parquet",), (".parquet",), parquet_of, "the same columns for Python, R and databases"),
+        ("jsonstat", ("counts.json",), (".json",), jsonstat_of, "a cube for statistical software (JSON-stat 2.0)"),
+        ("sdmx", ("sdmx.csv", "sdmx-structure.json"), (".csv",), sdmx_of,
+         "rows for statistical offices (SDMX-CSV 2.0), and their structure (SDMX-JSON 2.0)"),
+        ("dcat", ("dcat.jsonld", *_CSVW), (), _catalogued,
+         "a record for data catalogues (DCAT, JSON-LD), with the table in CSV and its metadata"),
+    )
+)  # fmt: skip

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,30 +41,23 @@ _STATUS = Path("/proc/self/status")
 _RESET = Path("/proc/self/clear_refs")
 
 
-class Peak:
-    """Measures the most resident memory of the process above its memory at the start of the work.
+@contextmanager
+def peak_memory() -> Iterator[list[int]]:
+    """Yield a list that gets the most resident memory of the process above that at the start, if the system tells.
 
     The high-water mark is the whole process's, so nothing else may run in it meanwhile. Memory that the process holds
     on to without using it is given back first: reused, it would not show.
     """
-
-    size: int | None = None
-    """Bytes, after the work; None if the system cannot report it."""
-
-    def __enter__(self) -> Peak:
-        with suppress(OSError, AttributeError, TypeError):  # only the GNU library has it
-            ctypes.CDLL(None).malloc_trim(0)
-        self._before = None
-        with suppress(OSError):  # only Linux has it
-            _RESET.write_text("5", encoding="ascii")  # the high-water mark is that of now
-            self._before = _resident("VmRSS")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._before is not None:
-            self.size = max(_resident("VmHWM") - self._before, 0)
+    size: list[int] = []
+    before = None
+    with suppress(OSError, AttributeError, TypeError):  # only the GNU library has it
+        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError):  # only Linux has it
+        _RESET.write_text("5", encoding="ascii")  # the high-water mark is that of now
+        before = _resident("VmRSS")
+    yield size
+    if before is not None:
+        size.append(max(_resident("VmHWM") - before, 0))
 
 
 def _resident(field: str) -> int:
@@ -180,7 +172,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
         if level.is_measured:
             sampler(level.law)
     case.counts.digest  # noqa: B018  (found once for a table, and kept)
-    with Peak() as peak:
+    with peak_memory() as peak:
         passed, used = time.perf_counter(), time.process_time()
         estimate = mechanism.run(case.counts, key, threads=1)
         used, passed = time.process_time() - used, time.perf_counter() - passed
@@ -199,7 +191,7 @@ def run_trial(case: Case, setting: Setting, repeat: int, key: Key) -> Trial:
         bytes=sum(word.nbytes for word in estimate.keys) + estimate.value.nbytes,
         seconds=used,
         wall_seconds=passed,
-        peak_bytes=peak.size,
+        peak_bytes=peak[0] if peak else None,
     )
 
 
@@ -278,25 +270,19 @@ _BIASES = [
     f"bias_{low}_up" if high is None else f"bias_{low}_{high}" if high > low else f"bias_{low}" for low, high in SIZES
 ]
 
+_COLUMNS = {
+    pa.string(): ("mechanism", "accounting"),
+    pa.float64(): ("epsilon", "delta"),
+    pa.int64(): ("repeat", "level"),
+}
 SCHEMA = pa.schema(
     [
-        ("mechanism", pa.string()),
-        ("accounting", pa.string()),
-        ("epsilon", pa.float64()),
-        ("delta", pa.float64()),
-        ("repeat", pa.int64()),
-        ("level", pa.int64()),
-        ("level_name", pa.string()),
-        ("counts", pa.string()),
+        *((name, kind) for kind, names in _COLUMNS.items() for name in names),
+        *((name, pa.string()) for name in ("level_name", "counts")),
         *((one.name, pa.float64() if one.name == "nodes" else _TYPES[str(one.type)]) for one in _METRICS),
-        *((name, pa.float64()) for name in _BIASES),
-        ("noise", pa.float64()),
-        ("bound", pa.int64()),
-        ("violations", pa.int64()),
-        ("leaves", pa.int64()),
-        ("bytes", pa.int64()),
-        ("seconds", pa.float64()),
-        ("wall_seconds", pa.float64()),
+        *((name, pa.float64()) for name in (*_BIASES, "noise")),
+        *((name, pa.int64()) for name in ("bound", "violations", "leaves", "bytes")),
+        *((name, pa.float64()) for name in ("seconds", "wall_seconds")),
         ("peak_bytes", pa.int64()),
     ],
     metadata={"treetop": FENCE},
@@ -354,7 +340,7 @@ class Comparison:
         for (accounting, epsilon, delta), members in self.groups().items():
             at = "" if delta is None else f", delta {delta:g}"
             lines += [f"## Epsilon {epsilon:g}{at}, {accounting} accounting", ""]
-            for make in (_summary_table, _errors_table, _bounds_table):
+            for make in (summary_table, _errors_table, _bounds_table):
                 lines += [*make(members), ""]
         if self.trials:
             lines += [*NOTES, "", *(line for note in self.notes for line in (note, ""))]
@@ -365,10 +351,6 @@ class Comparison:
                 lines.append(f"- {at}: {one.reason}")
             lines.append("")
         return "\n".join(lines)
-
-    def summary_tables(self) -> list[list[str]]:
-        """Return the tables of the summary alone, as lines of Markdown: one for every accounting and epsilon."""
-        return [_summary_table(members) for members in self.groups().values()]
 
     def groups(self) -> dict[tuple[str, float, float | None], list[list[Trial]]]:
         """Return the runs of each setting, by accounting, epsilon and delta."""
@@ -392,7 +374,8 @@ NOTES = (
 )
 
 
-def _summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
+def summary_table(members: Sequence[Sequence[Trial]]) -> list[str]:
+    """Return a table of runs at one loss, as lines of Markdown: a row per setting."""
     head = [
         *("mechanism", "runs", "largest error, first level", "at the leaves", "mean error at the leaves", "invented"),
         *("lost", "not sums", "below zero", "leaves", "seconds", "memory"),

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from treetop._util.choices import nearest
 from treetop._util.dtypes import Ints
-from treetop.addons.lab.mechanisms.baselines import (
-    BottomUp,
-    Hay,
-    PerLevel,
-    Practice,
-    Rounding,
-    StabilityHistogram,
-    Suppression,
-    VanillaGauss,
-)
+from treetop.addons.lab.mechanisms import baselines, inftda
 from treetop.addons.lab.mechanisms.compared import ComparedMechanism, Estimate, LevelEstimate, NotServed
-from treetop.addons.lab.mechanisms.inftda import (
-    EuclideanTDA,
-    InfTDA,
-    LowerError,
-    OfPlan,
-    TDAl2,
-    TDAlinf,
-    WithFacts,
-    WithMargins,
-)
 from treetop.advice.public import sizes_of
 from treetop.counts.counts import Counts, pack
 from treetop.errors import PlanError
@@ -61,7 +43,7 @@ class RoundedHistograms(RegionHistograms):
 
 
 @dataclass(frozen=True, eq=False)
-class OfGroups(OfPlan):
+class OfGroups(inftda.OfPlan):
     """A mechanism for group sizes: a class for every form of the measurements and repair, named by both."""
 
     form: ClassVar[Form]
@@ -153,7 +135,8 @@ def register(kind: Kind) -> Kind:
         raise PlanError(f"{kind.__name__} cannot be registered: give it a name, and say what it is about in a sentence")
     if (every() | {name: kind})[name] is not every().get(name, kind):
         raise PlanError(f"there is a mechanism {name!r} already: give {kind.__name__} another name")
-    own = GROUP_MECHANISMS if issubclass(kind, OfGroups) else PRACTICES if issubclass(kind, Practice) else MECHANISMS
+    practice = issubclass(kind, baselines.Practice)
+    own = GROUP_MECHANISMS if issubclass(kind, OfGroups) else PRACTICES if practice else MECHANISMS
     own[name] = kind
     return kind
 
@@ -173,21 +156,9 @@ def named(name: str) -> type[ComparedMechanism]:
     return every()[name]
 
 
-for _own in (
-    InfTDA,
-    WithMargins,
-    WithFacts,
-    LowerError,
-    TDAl2,
-    EuclideanTDA,
-    TDAlinf,
-    VanillaGauss,
-    StabilityHistogram,
-    BottomUp,
-    Hay,
-    PerLevel,
-    Suppression,
-    Rounding,
-    *KINDS,
-):
-    register(_own)
+_OWN: dict[ModuleType, str] = {
+    inftda: "InfTDA WithMargins WithFacts LowerError TDAl2 EuclideanTDA TDAlinf",
+    baselines: "VanillaGauss StabilityHistogram BottomUp Hay PerLevel Suppression Rounding",
+}
+for _kind_of in (*(getattr(module, name) for module, names in _OWN.items() for name in names.split()), *KINDS):
+    register(_kind_of)
