@@ -38,7 +38,8 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 LONG = (
     *("benchmarks", "estimates", "evaluate", "experiments", "mechanisms", "parts", "real"),
-    *("data/test_export_browser.py", "planning/test_expected.py", "studio/test_browser.py"),
+    *("data/test_export_browser.py", "planning/test_expected.py"),
+    *("studio/test_browser.py", "studio/test_browser_raw.py"),
     *("test_site.py", "test_wheel.py"),
 )
 """What takes long and guards no promise of docs/guarantees.md: `make test` leaves it to `make test-long`."""

@@ -543,7 +543,7 @@ def test_many_codes_without_a_hierarchy_are_an_attribute_that_asks_for_one(folde
     run(table, "--out", folder / "plan.toml")
     draft = (folder / "plan.toml").read_text()
     assert '# hierarchy = "code.csv"\n# levels = ["group", "code"]' in draft
-    assert tomllib.loads(draft)["spine"]["order"] == ["code.group", "sex", "code.code"]
+    assert tomllib.loads(draft)["spine"]["order"] == ["sex", "code.group", "code.code"]
 
 
 def test_more_columns_than_a_plan_should_have_are_named_and_left_out(folder: Path) -> None:
@@ -551,13 +551,13 @@ def test_more_columns_than_a_plan_should_have_are_named_and_left_out(folder: Pat
     table = write(folder, **{f"q{k}": draw.choices("abcdefghij"[: k + 1], k=2000) for k in range(1, 9)})
     told = run.json(table)
     assert [one["column"] for one in told["attributes"]] == [f"q{k}" for k in range(1, 7)]
-    assert 'could be attributes: "q7", "q8".' in told["draft"]
+    assert 'are left out: "q7", "q8".' in told["draft"]
 
 
 def test_other_columns_of_a_table_of_flows_are_named_and_left_out(folder: Path) -> None:
     told = run.json(named_trips(folder), "--hierarchy", folder / "places.csv")
     assert [one["name"] for one in told["attributes"]] == ["origin", "destination"]
-    assert 'could be attributes: "sex".' in told["draft"]
+    assert 'are left out: "sex".' in told["draft"]
     assert tomllib.loads(told["draft"])["spine"]["margins"] == "each"
 
 

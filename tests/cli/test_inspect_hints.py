@@ -215,4 +215,5 @@ def test_counts_with_a_point_and_a_zero_are_counts(folder: Path) -> None:
 
 def test_many_numbers_of_an_age_suggest_bands(folder: Path) -> None:
     table([(one % 90, "x" if one % 2 else "y", 1) for one in range(900)], "age,sex,n")
-    assert "age: 90 numbers: bands = [0, 15, 65] in its section would count them in bands" in told()
+    assert "numbers, to be counted in bands" in told()
+    assert "\n# bands = [0, 18, 40, 60, 80]\n" in as_json()["draft"]

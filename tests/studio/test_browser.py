@@ -80,12 +80,12 @@ def tab_text(hand: Hand) -> str:
     return str(hand.tab.ask("document.querySelector('main').textContent"))
 
 
-def look(tab: Tab, name: str) -> None:
+def look(tab: Tab, name: str, folder: Path = PICTURES) -> None:
     """Keep pictures of a page, and see that it fits every screen and that everybody can use it."""
     for screen, width in WIDTHS.items():
         tab.size(width)
+        tab.picture(folder / f"{name}-{screen}.png")
         assert tab.ask(WIDER) is False, f"{name} is wider than a {screen}"
-        tab.picture(PICTURES / f"{name}-{screen}.png")
     tab.size(WIDTHS["desktop"])
     if AXE is not None and AXE.origin is not None:
         script = (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")
@@ -213,15 +213,15 @@ def test_from_a_raw_table_that_is_dropped_to_a_site(desk: Visitor, hand: Hand) -
     hand.press("Read the table")
     hand.press("Next")
     hand.choose("#c1-file", "towns.csv")
-    hand.press("Save home")
+    hand.press("Save origin")
     assert "“Zeros in front, up to”: 5 for home" in tab_text(hand)
     hand.tick("#column-1 summary")
     hand.type("#c1-pad", "5")
     hand.tick("#column-1 [name=trim]")
-    hand.press("Save home")
+    hand.press("Save origin")
     hand.tick("#column-2 [value=same_as]")
     hand.type("#c2-pad", "5")
-    hand.press("Save work")
+    hand.press("Save destination")
     assert tab_text(hand).count("30 of 30 codes") == 2
     hand.press("Next")
     hand.type("#entity", "trip")

@@ -6,7 +6,7 @@ from treetop.advice.fill_in import design_toml, designed_in, filled_in, loss_tom
 from treetop.advice.grids import error_grid, grid_text, plot_grid
 from treetop.advice.largest import largest_sizes
 from treetop.advice.losses import at_epsilon, epsilon_for, loss_for, mean, read_target, with_epsilon, within
-from treetop.advice.outlooks import HOW_TO, known_outlook, outlook
+from treetop.advice.outlooks import HOW_TO, known_outlook, limit_guide, outlook
 from treetop.advice.public import Prior, counts_groups, private_tables, read_public, twin_of
 from treetop.advice.report import Report
 from treetop.advice.splits import optimal_split, refine_split, split_for
@@ -14,7 +14,8 @@ from treetop.advice.trials import try_out
 
 __all__ = [
     "HOW_TO", "Prior", "Report", "at_epsilon", "counts_groups", "design", "design_toml", "designed_in", "epsilon_for",
-    "error_grid", "expected_errors", "filled_in", "grid_text", "known_outlook", "largest_sizes", "loss_for",
-    "loss_toml", "margins_not_kept", "mean", "optimal_split", "outlook", "plot_grid", "private_tables", "read_public",
+    "error_grid", "expected_errors", "filled_in", "grid_text", "known_outlook", "largest_sizes", "limit_guide",
+    "loss_for", "loss_toml", "margins_not_kept", "mean", "optimal_split", "outlook", "plot_grid", "private_tables",
+    "read_public",
     "read_target", "refine_split", "split_for", "try_out", "twin_of", "with_epsilon", "within",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from treetop._util.dtypes import Flags, Ints
 from treetop.counts.encode import Weighing
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
+from treetop.domain.standards import STANDARDS
 from treetop.domain.unit import Unit
 from treetop.errors import TreetopError
 from treetop.inspection import Inspection
@@ -27,6 +28,7 @@ from treetop.privacy.loss import Loss
 
 STAND_IN = Loss(epsilon=1.0, delta=1e-8)
 """The loss of a first look."""
+_DAYS = {"first": "1990-01-01", "last": "2029-12-31"}
 _MANY = 0.5
 """Where more of the records than this are in counts below the margin, a level is mostly noise."""
 
@@ -153,10 +155,24 @@ def _trees(inspection: Inspection) -> dict[str, Hierarchy]:
     return trees
 
 
+def _ruled(one: Suggestion, inspection: Inspection) -> Hierarchy:
+    """Return the hierarchy of bands, dates or a standard; a long time stands in for the days that are counted."""
+    given = one.proposed
+    if "bands" in given:
+        return Hierarchy.from_bands(given["bands"])
+    if "dates" in given:
+        return Hierarchy.from_dates(**{**given["dates"], **_DAYS}, levels=one.levels)
+    listed = STANDARDS[given["standard"]].listed
+    values = next(column.values for column in inspection.columns if column.name == one.column)
+    return Hierarchy.standard(given["standard"], given.get("levels"), values.to_pylist() if listed and values else None)
+
+
 def _tree(one: Suggestion, inspection: Inspection) -> Hierarchy:
     if one.match is not None:
-        file = as_public(Source(one.match.lookup.path, encoding=one.match.lookup.encoding))
+        file = as_public(Source(one.match.lookup.path, **one.match.lookup.reading))
         return Hierarchy.from_table(file, one.match.levels, "repeat" if one.match.ragged else "error")
+    if one.proposed.keys() & {"bands", "dates", "standard"}:
+        return _ruled(one, inspection)
     sharing = [other.column for other in inspection.attributes if one.name in (other.name, other.same_as)]
     values = {
         value

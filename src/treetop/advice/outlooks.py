@@ -352,6 +352,12 @@ def _larger_loss(plan: Plan, total: float) -> Plan | None:
 # What limits of records per unit cost, and what they keep.
 
 
+def limit_guide(plan: Planned, prior: str | Path | None = None) -> Report | None:
+    """Compare limits of records per unit; of a public table, also which share of its records each limit keeps."""
+    own, file = open_plan(plan)
+    return _limits(own, None if prior is None else _records_per_unit(own, file, prior))
+
+
 def _limits(plan: Plan, units: Mapping[int, int] | None) -> Report | None:
     """Compare limits of records per unit: the noise of the finest table and, of public units, the share of records."""
     own = plan.unit.contributions
@@ -364,10 +370,13 @@ def _limits(plan: Plan, units: Mapping[int, int] | None) -> Report | None:
     for limit in sorted({*(one for one in _LIMITS if one <= max(10, 2 * own)), own}):
         with suppress(TreetopError):
             changed = replace(plan, unit=replace(plan.unit, contributions=limit))
-            (table,) = expected_errors(changed, [changed.spine.finest])
+            if TopDown.runs(changed):
+                noise = expected_errors(changed, [changed.spine.finest])[0].deviation
+            else:  # a joint fit measures no leaves
+                noise = max((row for row in changed.accuracy().rows if row.share), key=lambda row: row.nodes).noise
             kept = sum(min(number, limit) * units_with for number, units_with in often.items())
             share = kept / records if records else None
-            rows.append({"limit": limit, "noise": table.deviation, "kept": share, "is_plan": limit == own})
+            rows.append({"limit": limit, "noise": noise, "kept": share, "is_plan": limit == own})
     columns: list[Any] = [
         (f"records per {plan.unit.entity}", lambda row: f"{row['limit']:,}{' (plan)' if row['is_plan'] else ''}"),
         ("noise of the finest counts (sd)", "{noise:,.3g}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,15 @@ FENCE = "treetop inspect reads the private table: what it prints is for the stew
     help="A public file with the codes of all levels; once for each.",
 )
 @click.option("--nodes", type=PATH, help="Of a list of edges: the table of the people.")
+@click.option(
+    "--attribute",
+    "attributes",
+    multiple=True,
+    metavar="COLUMN[=LEVELS]",
+    help="Publish this column, and others only if they are named as well: sex, date=year,month, age=0,18,65, "
+    "icd=icd-10-cm.",
+)
+@click.option("--ask", is_flag=True, help="Ask the open questions one by one, and write a whole plan.")
 @click.option("--count", help="The column that says how many records a row stands for.")
 @click.option("--query", help="The query, if TABLE is a database.")
 @click.option("--delimiter", help="The character between the fields of a CSV file, if its header does not show it.")
@@ -53,6 +63,8 @@ def command(
     hierarchy_encoding: str | None,
     count: str | None,
     nodes: Path | None,
+    attributes: tuple[str, ...],
+    ask: bool,
     out: Path | None,
     as_json: bool,
     fields: tuple[str, ...],
@@ -80,10 +92,22 @@ def command(
     named = None if names is None else [name.strip() for name in names.split(",")]
     source = Source(table, **reading, **rows, fields=positions or None, names=named)
     lookups = [Source(one, encoding=hierarchy_encoding) for one in hierarchies]
-    inspection = inspect_table(source, lookups, count, nodes)
-    look = first_look(inspection) if inspection.layout is None else None
-    draft = draft_plan(inspection, Path() if out is None else out.parent)
+    named_levels = (one.partition("=") for one in attributes)
+    chosen = {name: tuple(filter(None, rest.split(","))) for name, _, rest in named_levels}
+
+    def again(columns: Mapping[str, tuple[str, ...]], files: tuple[Path, ...]) -> Inspection:
+        return inspect_table(source, [*lookups, *map(Source, files)], count, None, columns)
+
+    inspection = inspect_table(source, lookups, count, nodes, chosen or None)
     click.echo(FENCE, err=True)
+    if ask:
+        from treetop.cli.asking import ask_for_plan
+
+        out = Path("plan.toml") if out is None else out
+        look, draft = None, ask_for_plan(inspection, again, out)
+    else:
+        look = first_look(inspection) if inspection.layout is None else None
+        draft = draft_plan(inspection, Path() if out is None else out.parent)
     if out is not None:
         try:
             with out.open("x", encoding="utf-8") as file:
@@ -92,6 +116,9 @@ def command(
             raise PlanFileError(f"{out} exists already and is kept: name another file, or move it away") from None
         except OSError as problem:
             raise PlanFileError(f"{out}: cannot be written: {problem.strerror or problem}") from problem
+    if ask:
+        click.echo(f"The plan is in {out}: treetop plan {out} shows it; treetop release {out} runs it once.")
+        return
     if as_json:
         noise = None if look is None else look.to_dict()
         say_json({**inspection.to_dict(), "noise": noise, "draft": draft})
@@ -131,6 +158,10 @@ def render(inspection: Inspection, look: FirstLook | None = None) -> str:
         found.append(f"{name} names the codes of {code}, one to one: no attribute of its own")
     found += _hierarchy(inspection)
     found += [f"{column.name}: {column.note}" for column in inspection.columns if column.note]
+    reasons: dict[str, list[str]] = {}
+    for name, why in inspection.left_out.items():
+        reasons.setdefault(why, []).append(name)
+    found += [f"left out: {printable(', '.join(names))}. {why[0].upper()}{why[1:]}" for why, names in reasons.items()]
     found += inspection.notes
     found += [] if inspection.count is None else [_count(inspection)]
     identifiers = inspection.identifiers if inspection.layout is None else ()

@@ -70,12 +70,12 @@ class Weighing:
 
     def _digits(self, column: pa.StringArray, batch: RowBatch) -> pa.StringArray:
         column = pc.utf8_trim_whitespace(column)
-        wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+(\.0*)?$"))
+        wrong = pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+(\.0*|,0{1,2})?$"))
         _refuse_first(wrong, batch, self._name, f"the {self._what} {{}} is not a whole number")
         large = pc.match_substring_regex(column, r"[1-9][0-9]{18}")
         _refuse_first(large, batch, self._name, f"the {self._what} {{}} is too large")
-        if pc.any(pc.match_substring_regex(column, r"[+.]")).as_py():
-            return pc.replace_substring_regex(column, r"^\+|\.0*$", "")
+        if pc.any(pc.match_substring_regex(column, r"[+.,]")).as_py():
+            return pc.replace_substring_regex(column, r"^\+|[.,]0*$", "")
         return column
 
 

@@ -6,7 +6,7 @@ The description tells about private data, and is for the steward only.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError
 from treetop.inspection.columns import Column, describe_columns
+from treetop.inspection.detect import detect
 from treetop.inspection.layouts import EdgeLayout, GroupLayout, edges_of, recognise_edges, recognise_groups
 from treetop.inspection.lookup import (
     SAMPLE,
@@ -33,12 +34,14 @@ from treetop.inspection.suggest import (
     Identifier,
     Reason,
     Suggestion,
+    chosen_attributes,
     find_identifiers,
     find_names,
     nearly_nested,
     reasons_of,
     suggest_attributes,
     suggest_count,
+    why_left_out,
 )
 from treetop.io import table as tables
 from treetop.io.fixed_width import refuse_fixed
@@ -51,6 +54,10 @@ __all__ = [
     "SAMPLE", "Column", "EdgeLayout", "GroupLayout", "HierarchyFile", "Identifier", "Inspection", "Match", "Suggestion",
     "inspect_table",
 ]  # fmt: skip
+
+
+_BLANK = 0.02
+"""From this share of blank rows on, a blank may be a category."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +80,8 @@ class Inspection:
     """Whether the steward named it; otherwise it is a guess, and a question."""
     identifiers: tuple[Identifier, ...]
     attributes: tuple[Suggestion, ...]
+    left_out: Mapping[str, str]
+    """By column that is no attribute, the reason; the steward may take it all the same."""
     notes: tuple[str, ...] = ()
     """Changes that would make more of the table fit: near misses, and marks that stand for nothing."""
     layout: GroupLayout | EdgeLayout | None = None
@@ -85,6 +94,8 @@ class Inspection:
         written = {column.name: column.thousands for column in self.columns if column.name == self.count}
         thousands = {name: mark for name, mark in written.items() if mark is not None}
         trim = [match.column for match in matches if match.trimmed or match.both]
+        listed = {one.column for one in self.attributes if one.match is None}
+        trim += [column.name for column in self.columns if column.name in listed and column.is_padded]
         pad = {match.column: match.width for match in matches if match.lost_zeros}
         return Prepare(trim=trim, pad=pad, thousands=thousands) or None
 
@@ -109,6 +120,7 @@ class Inspection:
             "count_is_stated": self.count_is_stated,
             "identifiers": [identifier.to_dict() for identifier in self.identifiers],
             "attributes": [attribute.to_dict() for attribute in self.attributes],
+            "left_out": dict(self.left_out),
             "levels": [reason.to_dict() for reason in self.reasons()],
             "notes": list(self.notes),
             "layout": None if self.layout is None else self.layout.sentence(),
@@ -157,15 +169,26 @@ def inspect_table(
     hierarchy: str | Path | Source | Sequence[str | Path | Source] | None = None,
     count: str | None = None,
     nodes: str | Path | Source | None = None,
+    attributes: Mapping[str, Sequence[str]] | None = None,
+    detects: bool = True,
+    progress: Callable[[float], None] | None = None,
 ) -> Inspection:
     """Describe a private table; `hierarchy` is a public file, or several, `count` names a column of counts.
 
-    For a table of edges, `nodes` is that of the people.
+    For a table of edges, `nodes` is that of the people. `attributes` chooses the columns of the draft, each with its
+    levels, the numbers at which its bands begin, or the name of a standard, or with nothing: `{"age": ["0", "18"]}`.
+    Encodings, sheets and blanks between fields are found, unless `detects` is False. `progress` is called with the
+    share of the table that is read.
     """
-    described = _described(table, hierarchy, count)
+    given = table if isinstance(table, Source) else Source(table)
+    source, seen = detect(given) if detects else (given, [])
+    described = _described(source, hierarchy, count, attributes, progress)
+    described = replace(described, notes=(*seen, *described.notes))
+    if attributes is not None:
+        return described
     columns, found = described.columns, described.attributes
     if nodes is not None:
-        people = _described(nodes, hierarchy, None)
+        people = _described(detect(nodes if isinstance(nodes, Source) else Source(nodes))[0], hierarchy, None)
         return replace(described, layout=edges_of(columns, people.path, people.columns, people.attributes))
     matched = [match.column for match in described.matches]
     edges = recognise_edges(columns, matched) if described.count is None else None
@@ -173,9 +196,12 @@ def inspect_table(
 
 
 def _described(
-    table: str | Path | Source, hierarchy: str | Path | Source | Sequence[str | Path | Source] | None, count: str | None
+    source: Source,
+    hierarchy: str | Path | Source | Sequence[str | Path | Source] | None,
+    count: str | None,
+    chosen: Mapping[str, Sequence[str]] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Inspection:
-    source = table if isinstance(table, Source) else Source(table)
     path = str(source)
     given = [] if hierarchy is None else [hierarchy] if isinstance(hierarchy, str | Path | Source) else hierarchy
     public = [file if isinstance(file, Source) else Source(file) for file in given]
@@ -185,13 +211,17 @@ def _described(
             "take the hierarchy from a public file"
         )
     refuse_fixed(source)
-    rows = tables.read(source, None)
+    rows = tables.read(source, None, progress)
     if is_unvouched(rows.schema):
         refuse_first_row(rows, path)
     if not len(rows):
         tables.warn_of_none(source)
     if len(set(rows.column_names)) < len(rows.column_names):
-        raise DataError(f"{path}: two columns have the same name: {', '.join(rows.column_names)}")
+        twice = next(name for name in rows.column_names if rows.column_names.count(name) > 1)
+        raise DataError(
+            f"{path}: two columns have the same name, {twice!r}: give names of your own, `header=False` and `names=…`, "
+            f"and leave the first line out, `drop` with the value {rows.column_names[0]!r} of the first column"
+        )
     if count is not None and count not in rows.column_names:
         raise DataError(
             f"{path}: there is no column {count!r}{nearest(count, rows.column_names)}; "
@@ -210,16 +240,19 @@ def _described(
     columns = tuple(replace(column, kind="code") if column.name in matched else column for column in columns)
     sample = sample_codes(rows, [column.name for column in columns if column.kind == "code"])
     names = find_names(columns, sample, matches)
-    chains = find_chains({name: codes for name, codes in sample.items() if name not in names})
+    rules = {"bands", "dates", "standard"}
+    flat = {column.name for column in columns if column.reason or rules & column.proposed.keys()}
+    chains = find_chains({name: codes for name, codes in sample.items() if name not in {*names, *(flat - matched)}})
     nearly = nearly_nested({name: codes for name, codes in sample.items() if name not in (*names, *matched)})
     counts = suggest_count(columns, sample) if count is None else count
-    attributes = suggest_attributes(
-        [column for column in columns if column.name not in names],
-        chains,
-        [match for match in matches if match.column not in names],
-        sample,
-        counts,
-    )
+    matching = [match for match in matches if match.column not in names]
+    if chosen is not None:
+        attributes = chosen_attributes(chosen, columns, chains, matches)
+    else:
+        unnamed = [column for column in columns if column.name not in names]
+        attributes = suggest_attributes(unnamed, chains, matching, sample, counts)
+    many = {column.name for column in columns if column.missing >= _BLANK * rows.num_rows > 0}
+    attributes = tuple(replace(one, has_blanks=one.column in many) for one in attributes)
     used = {attribute.column for attribute in attributes} | {name for chain in chains for name in chain}
     used |= {*names, *matched, *([] if counts is None else [counts])}
     return Inspection(
@@ -236,5 +269,6 @@ def _described(
         count_is_stated=count is not None,
         identifiers=find_identifiers(rows, columns, used),
         attributes=attributes,
+        left_out=FrozenMap(why_left_out(columns, attributes, used)),
         notes=(*_nearest_columns(columns, lookups, matches), *_marks(rows, columns, matches), *nearly),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop._util.lazy import FrozenMap
+from treetop.domain.standards import STANDARDS, make_standard
 from treetop.io.row_batch import as_plain, as_text
 
 # Census codes of the United States: 2 digits for the state, 5 for the county, and so on.
@@ -122,9 +125,24 @@ _ID_WORDS = words(
     "pessoa persona persone personne individuo utente usuario usager cliente client paciente paziente tessera tarjeta"
 )
 NAMING = words("name names label labels title description descr nome nombre nom denominazione descrizione")
-_BANDED = words("age ages eta alter edad idade income salary wage hours minutes distance duration")
+_AGES = words("age ages eta alter edad idade")
+_BANDED = _AGES | words("income salary wage hours minutes distance duration")
 _DATE_WORDS = words("date day month year time datetime timestamp period week quarter hour")
-_DATE = r"^(\d{4}-\d{2}(-\d{2}([ T].*)?)?|\d{1,2}[/.]\d{1,2}[/.]\d{4}.*)$"
+_CODE_WORDS = words("code codes cod codigo id nr no num tract zip postal plz district beat region")
+_PLACED = words("lat latitude lon lng long longitude easting northing coord coordinate coordinates")
+_ADDRESS = words("address addr adresse street strasse calle direccion indirizzo rue endereco email mail url")
+_BRANDS = words("brand brands marca marke product produkt producto model vendor manufacturer item sku")
+_DIAGNOSES = words("icd icd10 diagnosis diagnose diagnosi diagnostico diag dx cause causa morbidity")
+_FORMATS = (
+    "yyyy-mm-dd", "dd/mm/yyyy", "mm/dd/yyyy", "dd.mm.yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "yyyy/mm/dd", "yyyymmdd",
+    "yyyy-mm", "mm/yyyy", "dd/mm/yy", "mm/dd/yy", "dd.mm.yy", "yyyy",
+)  # fmt: skip
+"""How dates may be written; of two that fit equally well, the first."""
+_PARTS = {"yyyy": "(19|20)[0-9]{2}", "yy": "[0-9]{2}", "mm": "(0?[1-9]|1[0-2])", "dd": "(0?[1-9]|[12][0-9]|3[01])"}
+_WHOLE = "^(0|[1-9][0-9]{0,17})$"
+_DECIMAL = r"^\s*[+-]?[0-9]+([.,][0-9]+)?\s*$"
+_WORDY = 25
+"""Average length of free text."""
 _NEARLY_ALL = 0.95
 _SHOWN = 3
 _FIRST = 1000
@@ -132,6 +150,7 @@ _LONGEST = 20
 _GROUPED = r"^[0-9]{1,3}(MARK[0-9]{3})*([.,]0*)?$"
 _FEW_ROWS = 50
 _MANY_NUMBERS = 20
+_FEW_CODES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +170,15 @@ class Column:
     """Some of its values, for the steward only; none of identifiers."""
     thousands: str | None = None
     """The thousands separator of its numbers, if one is recognised."""
+    proposed: Mapping[str, Any] = FrozenMap({})
+    """Fields of an attribute that would make codes of it; none of its values is in them."""
+    reason: str = ""
+    """Why it is no useful attribute; empty if it may be one."""
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether some of its texts have blanks at their ends."""
+        return self.kind == "code" and self.values is not None and _share(self.values, r"^\s|\s$") > 0
 
     @property
     def largest(self) -> int | None:
@@ -165,6 +193,15 @@ class Column:
         """Describe the column in a few words."""
         if self.kind == "code" and self.prefixes is not None:
             return f"prefix codes: {self.prefixes.sentence()}"
+        if (rule := next(iter(self.proposed), None)) is not None:
+            standard = STANDARDS.get(self.proposed.get("standard", ""))
+            written = self.proposed.get("dates", {}).get("format", "yyyy-mm-dd")
+            return {
+                "standard": "" if standard is None else standard.words,
+                "dates": f"dates, {written}",
+                "bands": "numbers, to be counted in bands",
+                "labels": "codes without names",
+            }[rule]
         return {
             "code": "codes",
             "count": "counts",
@@ -188,13 +225,23 @@ class Column:
             "note": self.note,
             "samples": list(self.samples),
             "thousands": self.thousands,
+            "proposed": dict(self.proposed),
+            "reason": self.reason,
         }
 
 
 def describe_columns(table: pa.Table, count: str | None = None) -> tuple[Column, ...]:
     """Describe every column of a table; `count` is known to hold counts."""
     described = (_describe(name, table.column(name), name == count) for name in table.column_names)
-    return tuple(replace(column, samples=_samples(column, table.column(column.name))) for column in described)
+    return tuple(
+        replace(
+            column,
+            samples=_samples(column, table.column(column.name)),
+            reason=_reason(column, table.num_rows),
+            proposed=_proposed(column),
+        )
+        for column in described
+    )
 
 
 def _samples(column: Column, given: pa.ChunkedArray) -> tuple[str, ...]:
@@ -220,22 +267,25 @@ def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
     missing = column.null_count + (0 if numbers else pc.sum(pc.equal(column, "")).as_py() or 0)
     present = len(column) - missing
     plain = "whole number" if pa.types.is_integer(kind) else "true or false" if pa.types.is_boolean(kind) else "text"
-    whole = plain == "whole number" or _all(seen, r"^(0|[1-9][0-9]{0,17})$")
+    whole = plain == "whole number" or _all(seen, _WHOLE)
     thousands = None if whole else _thousands(seen)
     base = Column(name, plain, len(seen), missing, "code", values=seen, thousands=thousands)
     if is_count:
         return replace(base, kind="count")
-    if thousands is not None or (not whole and _all(seen, r"^[0-9]{1,17}\.0*$")):
+    if thousands is not None or (not whole and _all(seen, r"^[0-9]{1,17}(\.0*|,0{1,2})$")):
         mark = json.dumps(thousands, ensure_ascii=False)
         written = f"{thousands!r} between thousands: thousands = {{ {json.dumps(name)} = {mark} }}" if thousands else ""
         return replace(base, kind="count" if words(name) & _COUNT_WORDS and not missing else "number", note=written)
     if not len(seen):
         return replace(base, kind="empty")
-    if _all(seen, _DATE) or (whole and words(name) & _DATE_WORDS and len(seen) <= 400):
-        return replace(base, kind="date")
+    if date_format(name, seen) or (whole and words(name) & _DATE_WORDS and len(seen) <= 400):
+        return replace(base, kind="date", note=_either_way(seen))
+    if not whole and plain == "text" and _share(seen, _DECIMAL) >= _NEARLY_ALL and _share(seen, "[.,][0-9]*[1-9]") > 0:
+        commas = _share(seen, r"^[^.]*,[^.]*$") > 0
+        return replace(base, kind="number", note="numbers with decimal commas" if commas else "")
     if whole and not missing and words(name) & _COUNT_WORDS and not pc.any(pc.starts_with(seen, "-")).as_py():
         return replace(base, kind="count")
-    prefixes = find_prefixes(seen, repeats=present >= 2 * len(seen))
+    prefixes = find_prefixes(pc.unique(pc.utf8_trim_whitespace(seen)), repeats=present >= 2 * len(seen))
     note = "" if prefixes is not None else lost_zeros(seen)
     if prefixes is not None and prefixes.known:
         return replace(base, prefixes=prefixes)
@@ -244,9 +294,111 @@ def _describe(name: str, given: pa.ChunkedArray, is_count: bool) -> Column:
         return replace(base, kind="id")
     if len(seen) == 1:
         return replace(base, kind="constant")
-    if whole and len(seen) > _MANY_NUMBERS and words(name) & _BANDED:
-        note = f"{len(seen):,} numbers: bands = [0, 15, 65] in its section would count them in bands"
-    return replace(base, prefixes=prefixes, note=note)
+    return replace(base, prefixes=prefixes, note=note or _twins(seen))
+
+
+def date_format(name: str, values: pa.Array) -> str | None:
+    """Return how dates are written, if nearly all values are dates; four digits need the name of a year.
+
+    >>> date_format("day", pa.array(["1/1/06 0:00", "1/31/06 23:59"]))
+    'mm/dd/yy'
+    """
+    years = bool(words(name) & _DATE_WORDS) or "ano" in words(name)
+    fitting = {one: _share(values, _dated(one)) for one in _FORMATS if one != "yyyy" or years}
+    best = max(fitting, key=lambda one: fitting[one])
+    return best if fitting[best] >= _NEARLY_ALL else None
+
+
+def _dated(written: str) -> str:
+    parts = [_PARTS.get(part, re.escape(part)) for part in re.split("(yyyy|yy|mm|dd)", written)]
+    together = "".join(parts).replace("0?", "0") if written == "yyyymmdd" else "".join(parts)
+    return rf"^\s*{together}([T ,].*)?\s*$"
+
+
+def _either_way(values: pa.Array) -> str:
+    """Warn of dates whose day and month cannot be told apart."""
+    both = any(
+        _share(values, _dated(one)) == _share(values, _dated(other)) == 1
+        for one, other in (("dd/mm/yyyy", "mm/dd/yyyy"), ("dd-mm-yyyy", "mm-dd-yyyy"), ("dd/mm/yy", "mm/dd/yy"))
+    )
+    return "no date tells whether the day or the month comes first: check the format" if both else ""
+
+
+def _twins(values: pa.Array) -> str:
+    """Warn of values that differ only in the Unicode form of their letters."""
+    twins = len(values) - pc.count_distinct(pc.utf8_normalize(values, form="NFC")).as_py()
+    return (
+        f"{twins:,} value{'s' * (twins != 1)} spelt twice, in two Unicode forms that look the same (NFC, NFD): "
+        "replace, a public file of two columns, makes one code of them"
+        if twins
+        else ""
+    )
+
+
+def _proposed(column: Column) -> Mapping[str, Any]:
+    """Return fields of an attribute that would make codes of a column, without any of its values."""
+    values, own = column.values, words(column.name)
+    if column.kind == "date":
+        written = "yyyy-mm-dd" if values is None else date_format(column.name, values)
+        if written is None:  # a part of a date, such as the month alone: its values are listed
+            return FrozenMap({})
+        levels = ["year"] if "mm" not in written else ["year", "month"]
+        given = {} if written == "yyyy-mm-dd" else {"format": written}
+        return FrozenMap({"dates": {"first": "2020-01-01", "last": "2021-12-31", **given}, "levels": levels})
+    numbers = column.kind == "number" or (column.kind == "code" and _share(values, _DECIMAL) >= _NEARLY_ALL)
+    if numbers and own & _BANDED and column.distinct > _MANY_NUMBERS:
+        return FrozenMap({"bands": [0, 18, 40, 60, 80] if own & _AGES else [0, 10, 100, 1000]})
+    if column.kind != "code" or values is None:
+        return FrozenMap({})
+    if (standard := _standard(own, values)) is not None:
+        return FrozenMap({"standard": standard})
+    if column.distinct <= 10 and _share(values, "^[0-9]$") == 1:
+        return FrozenMap({"labels": {"0": "no", "1": "yes"}})
+    return FrozenMap({})
+
+
+def _standard(own: frozenset[str], values: pa.Array) -> str | None:
+    """Return the standard hierarchy that nearly all values are codes of."""
+    few = len(values) < _FEW_CODES
+    if not few and _share(values, "^[A-Z]{2}$") + _share(values, "^[A-Z]{3}$") >= _NEARLY_ALL:
+        return "countries" if _known("countries", values) else None
+    if own & _DIAGNOSES and _share(values, r"^[A-Za-z][0-9][0-9A-Za-z](\.?[0-9A-Za-z]{1,4})?$") >= _NEARLY_ALL:
+        return "icd-10-cm" if _known("icd-10-cm", values) else None
+    if "nuts" in own and _share(values, "^[A-Z]{2}[0-9A-Z]{0,3}$") >= _NEARLY_ALL:
+        return "nuts"
+    return "eu-grid" if _share(values, r"^(CRS3035RES1000m|1km)N[0-9]+E|^1kmE[0-9]+N") >= _NEARLY_ALL else None
+
+
+def _known(standard: str, values: pa.Array) -> bool:
+    codes = make_standard(standard, STANDARDS[standard].levels, None).rule.codes(values)
+    return bool(len(codes) - codes.null_count >= _NEARLY_ALL * len(values))
+
+
+def _reason(column: Column, rows: int) -> str:
+    """Say why a column is no useful attribute: it tells one from another, or is measured, and has no categories."""
+    own, values = words(column.name), column.values
+    if column.kind in ("id", "empty", "constant", "other"):
+        return column.looks_like()
+    if own & _PLACED:
+        return "coordinates: publish the region that they lie in"
+    if own & _ADDRESS:
+        return "addresses: publish the region that they lie in"
+    if 2 * column.missing > rows:
+        return f"blank in {column.missing / rows:.0%} of the rows"
+    if own & _BRANDS:
+        return "brands and products are rarely what readers ask for"
+    if column.kind == "date" or column.kind == "count":
+        return ""
+    if column.kind == "number" and not own & _BANDED:
+        return "a measured number: with bands, it counts in bands"
+    if values is None or column.prefixes is not None:
+        return ""
+    if column.distinct > _MANY_NUMBERS and pc.mean(pc.utf8_length(values)).as_py() > _WORDY:
+        return "free text"
+    if column.distinct > _MANY_NUMBERS and not own & (_CODE_WORDS | _BANDED) and _share(values, _WHOLE) >= _NEARLY_ALL:
+        lengths = pc.min_max(pc.utf8_length(values)).as_py()
+        return "a measured number: with bands, it counts in bands" if lengths["max"] > lengths["min"] + 1 else ""
+    return ""
 
 
 def _thousands(values: pa.Array) -> str | None:
@@ -276,4 +428,9 @@ def _without_codes(name: str, column: pa.ChunkedArray, is_count: bool) -> Column
 
 
 def _all(values: pa.Array, pattern: str) -> bool:
-    return len(values) > 0 and bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
+    return _share(values, pattern) == 1
+
+
+def _share(values: pa.Array, pattern: str) -> float:
+    """Return which share of the values matches a pattern."""
+    return pc.mean(pc.match_substring_regex(values, pattern)).as_py() or 0.0

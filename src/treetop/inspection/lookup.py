@@ -19,6 +19,7 @@ from treetop._util.lazy import FrozenMap
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError
 from treetop.inspection.columns import NAMING, Column, describe_columns, words
+from treetop.inspection.detect import detect
 from treetop.io import table as tables
 from treetop.io.row_batch import as_plain, as_text
 from treetop.io.source import Source, as_public
@@ -26,6 +27,8 @@ from treetop.io.source import Source, as_public
 SAMPLE = 200_000
 """Pairs of columns are compared on at most this many rows, evenly spread over the table."""
 
+READING = ("delimiter", "encoding", "sheet")
+"""Options for reading a hierarchy file."""
 _MOST_COLUMNS = 24
 _COMPARED = 1000
 FINER = 1.5
@@ -152,7 +155,8 @@ class HierarchyFile:
     """A public hierarchy file."""
 
     path: Path
-    encoding: str | None
+    reading: Mapping[str, Any]
+    """Its encoding, delimiter and sheet, as far as they are not the usual ones."""
     columns: Mapping[str, Column]
     codes: Mapping[str, Codes] = field(repr=False)
     ragged: Mapping[str, Hierarchy] = field(default_factory=dict, repr=False)
@@ -244,13 +248,17 @@ class Match:
         """Suggest changes that would make more codes match, with their number."""
         notes = []
         for number, how, remedy in (
-            (self.trimmed, "after trimming the blanks around them", f"trim = [{json.dumps(self.column)}]"),
+            (
+                self.trimmed,
+                "after trimming the blanks around them",
+                f"trim = [{json.dumps(self.column, ensure_ascii=False)}]",
+            ),
             (
                 self.lost_zeros,
                 f"after padding to {self.width} digits, with their leading zeros",
-                f"pad = {{ {json.dumps(self.column)} = {self.width} }}",
+                f"pad = {{ {json.dumps(self.column, ensure_ascii=False)} = {self.width} }}",
             ),
-            (self.both, "only after trimming as well", f"trim = [{json.dumps(self.column)}]"),
+            (self.both, "only after trimming as well", f"trim = [{json.dumps(self.column, ensure_ascii=False)}]"),
             (self.pointed, "without the .0 at their end", "write the column as text: a program took it for numbers"),
         ):
             if number:
@@ -281,6 +289,7 @@ class Match:
 def read_lookup(source: Source) -> HierarchyFile:
     """Read a public hierarchy file."""
     try:
+        source = detect(source)[0]
         table = tables.read(as_public(source))
     except DataError as problem:
         message = str(problem).replace("`encoding=", "`hierarchy_encoding=")
@@ -290,7 +299,8 @@ def read_lookup(source: Source) -> HierarchyFile:
     texts = {name: as_text(table.column(name), name) for name in usable}
     gaps = {name: pc.if_else(pc.equal(text, ""), None, text) for name, text in texts.items()}
     codes = sample_codes(pa.table(gaps), usable)
-    return HierarchyFile(Path(str(source)), source.encoding, columns, codes, _ragged(table, codes))
+    reading: dict[str, Any] = {name: value for name in READING if (value := getattr(source, name)) is not None}
+    return HierarchyFile(Path(str(source)), reading, columns, codes, _ragged(table, codes))
 
 
 def _ragged(table: pa.Table, codes: Mapping[str, Codes]) -> dict[str, Hierarchy]:
@@ -313,7 +323,7 @@ def match_columns(columns: Sequence[Column], lookups: Sequence[HierarchyFile]) -
     """Return, for every column that holds codes of a lookup, where it fits best."""
     best = []
     for column in columns:
-        if column.values is not None and len(column.values) and column.kind != "count":
+        if column.values is not None and len(column.values) and column.kind not in ("count", "number"):
             matches = [match for lookup in lookups for match in _matches(column.name, column.values, lookup)]
             if matches:
                 best.append(max(matches, key=lambda match: (match.fit, match.matched)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import combinations, permutations
 from typing import Any, get_args
 
@@ -13,10 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop._util.choices import nearest
+from treetop._util.lazy import FrozenMap
 from treetop.counts.encode import cleaned, without_zeros
+from treetop.domain.coding import UNITS
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import is_sound_level, sound_name
+from treetop.domain.standards import STANDARDS
 from treetop.domain.unit import IdClean
+from treetop.errors import DataError
 from treetop.inspection.columns import NAMING, Column, Prefixes, words
 from treetop.inspection.lookup import FINER, Clash, Codes, HierarchyFile, Match, clash, determines
 from treetop.io.row_batch import as_text
@@ -46,6 +53,12 @@ class Suggestion:
     """An earlier attribute with the same hierarchy."""
     many: bool = False
     """Whether it has more values than anybody would list in a plan."""
+    proposed: Mapping[str, Any] = FrozenMap({})
+    """Fields that would make codes of its column, if no file does."""
+    is_stated: bool = False
+    """Whether the steward named its levels, bands or standard; otherwise they are a proposal."""
+    has_blanks: bool = False
+    """Whether so many rows are blank that a blank may be a category."""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -54,6 +67,10 @@ class Suggestion:
             return sound_levels(self.match.levels)
         if self.prefixes is not None:
             return sound_levels(self.prefixes.levels)
+        if self.proposed:
+            standard, bands = STANDARDS.get(self.proposed.get("standard", "")), self.proposed.get("bands")
+            usual = bands if isinstance(bands, Mapping) else () if standard is None else standard.usual
+            return tuple(self.proposed.get("levels", usual))
         return sound_levels(self.chain or (("group", self.column) if self.many else ()))
 
     def same_hierarchy(self, other: Suggestion) -> bool:
@@ -63,12 +80,16 @@ class Suggestion:
         if self.prefixes or other.prefixes:
             mine, theirs = self.prefixes, other.prefixes
             return bool(mine and theirs and (mine.length, mine.known) == (theirs.length, theirs.known))
+        if self.proposed or other.proposed:
+            return False
         ends = words(self.column) & _ENDS and words(other.column) & _ENDS
         return bool(ends) and _kinds(self.chain or (self.column,)) == _kinds(other.chain or (other.column,))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"name": self.name, "column": self.column, "same_as": self.same_as}
+        return {
+            "name": self.name, "column": self.column, "same_as": self.same_as, "proposed": dict(self.proposed),
+        }  # fmt: skip
 
 
 def suggest_count(columns: Sequence[Column], sample: Mapping[str, Codes]) -> str | None:
@@ -102,24 +123,98 @@ def suggest_attributes(
     known = {match.column for match in matches}
     determined = {name for chain in chains for name in chain[:-1]}
     determined |= {name for chain in chains if not known.isdisjoint(chain) for name in chain}
-    rest = [column for column in columns if column.kind == "code" and column.name not in {count, *known, *determined}]
+    rest = [column for column in columns if not column.reason and column.name not in {count, *known, *determined}]
     chain_of = {chain[-1]: chain for chain in chains}
     structured = [
         Suggestion(column.name, column.name, prefixes=column.prefixes, chain=chain_of.get(column.name, ()))
         for column in rest
-        if column.prefixes is not None or column.name in chain_of
+        if column.kind == "code" and (column.prefixes is not None or column.name in chain_of)
     ]
-    plain = [column for column in rest if column.prefixes is None and column.name not in chain_of]
+    taken = {one.column for one in structured}
+    ruled = [
+        Suggestion(column.name, column.name, proposed=column.proposed)
+        for rule in _MOST
+        for column in [one for one in rest if one.name not in taken and rule in one.proposed][: _MOST[rule]]
+    ]
+    taken |= {one.column for one in ruled}
     most = {name: max(_MOST_VALUES, len(codes.number) / _RECURRING) for name, codes in sample.items()}
-    few = [column for column in plain if column.distinct <= most.get(column.name, _MOST_VALUES)]
-    flat = [Suggestion(column.name, column.name, many=column.distinct > _LISTED) for column in few]
+    few = [column for column in rest if column.kind == "code" and column.name not in taken]
+    few = [column for column in few if column.distinct <= most.get(column.name, _MOST_VALUES)]
+    flat = [
+        Suggestion(column.name, column.name, many=column.distinct > _LISTED, proposed=column.proposed)
+        for column in sorted(few, key=lambda one: one.distinct > _LISTED)
+    ]
     first = matched or structured or flat
     ends = next(((one, other) for one, other in combinations(first, 2) if one.same_hierarchy(other)), None)
     if ends is not None:
         return _share(_name(list(ends) if first is flat else first))
-    order = [column.name for column in columns]
-    suggestions = [*matched, *structured, *flat][:_MOST_ATTRIBUTES]
-    return _share(_name(sorted(suggestions, key=lambda suggestion: order.index(suggestion.column))))
+    return _share(_name([*matched, *ruled, *structured, *flat][:_MOST_ATTRIBUTES]))
+
+
+_MOST = FrozenMap({"standard": 2, "dates": 1, "bands": 2})
+"""How many columns of a rule a draft has at most; the most useful rules first."""
+
+
+def chosen_attributes(
+    chosen: Mapping[str, Sequence[str]],
+    columns: Sequence[Column],
+    chains: Sequence[tuple[str, ...]],
+    matches: Sequence[Match],
+) -> tuple[Suggestion, ...]:
+    """Return the attributes that the steward chose by column, with their levels, bands or standard, if any."""
+    by_name = {column.name: column for column in columns}
+    suggestions = []
+    for name, wanted in chosen.items():
+        if name not in by_name:
+            raise DataError(f"there is no column {name!r}{nearest(name, by_name)}; there are {', '.join(by_name)}")
+        column = by_name[name]
+        if wanted:
+            suggestions.append(_stated(column, tuple(wanted), matches))
+            continue
+        match = next((match for match in matches if match.column == name), None)
+        chain = next((chain[: chain.index(name) + 1] for chain in chains if name in chain[1:]), ())
+        many = column.distinct > _LISTED and not column.proposed
+        rule = FrozenMap({}) if match or column.prefixes else column.proposed
+        suggestions.append(Suggestion(name, name, match, column.prefixes, chain, None, many, rule))
+    return _share(_name(suggestions))
+
+
+def _stated(column: Column, wanted: tuple[str, ...], matches: Sequence[Match]) -> Suggestion:
+    """Return an attribute with levels of dates or of a file, bands, or a standard, as they were typed."""
+    name = column.name
+    if wanted[0] in STANDARDS:
+        levels = {"levels": list(wanted[1:])} if wanted[1:] else {}
+        return Suggestion(name, name, proposed=FrozenMap({"standard": wanted[0], **levels}), is_stated=True)
+    if all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", one) for one in wanted):
+        edges = [int(one) if float(one).is_integer() else Decimal(one) for one in wanted]
+        return Suggestion(name, name, proposed=FrozenMap({"bands": edges}), is_stated=True)
+    if "dates" in column.proposed and set(wanted) <= set(UNITS):
+        return Suggestion(name, name, proposed=FrozenMap({**column.proposed, "levels": list(wanted)}))
+    match = next((match for match in matches if match.column == name), None)
+    if match is None:
+        return Suggestion(name, name, chain=wanted, many=True)
+    known = match.lookup.columns
+    if missing := next((one for one in wanted if one not in known), None):
+        raise DataError(f"{match.lookup.path}: there is no column {missing!r}{nearest(missing, known)}")
+    return Suggestion(name, name, replace(match, levels=wanted, leaf=wanted[-1]))
+
+
+def why_left_out(
+    columns: Sequence[Column], attributes: Sequence[Suggestion], explained: Collection[str]
+) -> dict[str, str]:
+    """Say by column why it is no attribute; `explained` are columns with another use."""
+    used = {one.column for one in attributes} | set(explained)
+    beyond = "beyond the six most useful ones" if len(attributes) >= _MOST_ATTRIBUTES else "not chosen"
+
+    def why(column: Column) -> str:
+        if column.reason or not column.proposed:
+            many = f"more than {_MOST_VALUES:,} values, and no public list"
+            return column.reason or (many if column.distinct > _MOST_VALUES else beyond)
+        rule = next(iter(column.proposed))
+        beside = rule in _MOST and any(rule in one.proposed for one in attributes)
+        return f"beside another column with {rule}" if beside else beyond
+
+    return {column.name: why(column) for column in columns if column.name not in used}
 
 
 def _matched(matches: Sequence[Match], sample: Mapping[str, Codes]) -> list[Suggestion]:
@@ -370,7 +465,8 @@ def find_identifiers(table: pa.Table, columns: Sequence[Column], used: Collectio
     """Return the columns that look like ids, and others with very many values, that are not used otherwise."""
     identifiers = []
     for column in columns:
-        has_many = column.kind == "code" and column.distinct >= max(_MANY, _OFTEN * table.num_rows)
+        has_many = column.kind == "code" and not (column.reason or column.proposed)
+        has_many = has_many and column.distinct >= max(_MANY, _OFTEN * table.num_rows)
         if column.values is None or column.name in used or not (column.kind == "id" or has_many):
             continue
         often = pc.value_counts(pc.drop_null(table.column(column.name))).field("counts")
@@ -429,7 +525,12 @@ class Matched:
         return {**vars(self), "unknown": [list(pair) for pair in self.unknown]}
 
 
-def match_codes(source: Source, trees: Mapping[str, Hierarchy], columns: Mapping[str, str]) -> list[Matched]:
+def match_codes(
+    source: Source,
+    trees: Mapping[str, Hierarchy],
+    columns: Mapping[str, str],
+    progress: Callable[[float], None] | None = None,
+) -> list[Matched]:
     """Compare the columns of a private table, prepared as the source says, with the leaves of their hierarchies."""
     often: dict[str, dict[str | None, int]] = {name: {} for name in trees}
     wanted = list(dict.fromkeys(columns[name] for name in trees))
@@ -439,6 +540,8 @@ def match_codes(source: Source, trees: Mapping[str, Hierarchy], columns: Mapping
             text = as_text(column, columns[name]) if coding is None else coding.text(column, columns[name])
             for pair in pc.value_counts(text).to_pylist():
                 often[name][pair["values"]] = often[name].get(pair["values"], 0) + pair["counts"]
+        if progress is not None:
+            progress(batch.done)
     matched = []
     for name, tree in trees.items():
         rows = often[name]

@@ -131,6 +131,7 @@ def _last_end_beside_quotes(data: NDArray[np.uint8], ended: bool, quote: int, de
 HEAD = 1 << 20
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_HTML = re.compile(rb"\s*<(!doctype html|html|head|body|table|\?xml)", re.IGNORECASE)
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 _FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"\xd0\xcf\x11\xe0": "an old Excel file", b"%PDF": "a PDF"}
 """First bytes of formats that are not text; a workbook is read from a file, but not from standard input."""
@@ -184,6 +185,11 @@ def open_text(file: io.BufferedReader[Any], where: str, encoding: str | None) ->
         raise DataError(
             f"{where}: is not a text file, or not one in {encoding or 'UTF-8'}: give a CSV or Parquet file, or name "
             f"the encoding: {_ENCODING.format('utf-16')}"
+        )
+    if _HTML.match(head):
+        raise DataError(
+            f"{where}: is a web page (HTML or XML), not a table that can be read: open it in a spreadsheet, and save "
+            "the table as CSV"
         )
     if _JSON.match(head):
         raise DataError(

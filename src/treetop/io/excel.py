@@ -10,6 +10,7 @@ import datetime
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -80,6 +81,23 @@ def _sheet(part: ReadRequest) -> Any:
         raise DataError(
             f"{part.where}: is a ZIP or Excel file, but no workbook that can be read ({problem}): save it as CSV"
         ) from None
+
+
+def sheet_sizes(file: Path) -> dict[str, int]:
+    """Return the rows of each sheet that is shown; none of a file that is no workbook."""
+    try:
+        import python_calamine
+
+        with file.open("rb") as stream:
+            if not stream.read(8).startswith(_MAGIC):
+                return {}
+            stream.seek(0)
+            book = python_calamine.CalamineWorkbook.from_filelike(stream)
+            kinds = (python_calamine.SheetTypeEnum.WorkSheet, python_calamine.SheetVisibleEnum.Visible)
+            shown = [one.name for one in book.sheets_metadata if (one.typ, one.visible) == kinds]
+            return {name: book.get_sheet_by_name(name).height for name in shown}
+    except Exception:  # whoever reads it says what is wrong
+        return {}
 
 
 def _rows(sheet: Any, where: str) -> Iterator[list[Any]]:

@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,14 +148,23 @@ def _only_kept(parts: Iterable[RowBatch], source: Source, columns: Sequence[str]
         yield replace(batch, rows=rows, numbers=numbers)
 
 
-def read(table: Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return `columns` of a table (all of them when None) as an Arrow table; CSV columns are text, always."""
+def read(
+    table: Table, columns: Sequence[str] | None = None, progress: Callable[[float], None] | None = None
+) -> pa.Table:
+    """Return `columns` of a table (all of them when None) as an Arrow table; CSV columns are text, always.
+
+    `progress` is called with the share that is read.
+    """
     if isinstance(table, pa.Table):
         require(columns, table.column_names, "the table")
         wanted = table if columns is None else table.select(list(columns))
         refuse_damage(wanted, "the table", 0)
         return wanted
-    parts = [pa.Table.from_batches([batch.rows]) for batch in batches(table, columns, dictionaries=False)]
+    parts = []
+    for batch in batches(table, columns, dictionaries=False):
+        parts.append(pa.Table.from_batches([batch.rows]))
+        if progress is not None:
+            progress(batch.done)
     try:
         return pa.concat_tables(parts)
     except pa.ArrowException as problem:

@@ -292,13 +292,8 @@ class _Pages:
         )
 
     async def example(self, request: Request) -> Response:
-        """Show the share of somebody with ten records, for the values of the form."""
-        names = ("entity", "contributions", "neighbours", "id")
-        return await self._part(
-            request,
-            "example.html",
-            lambda form: {"example": protected.example({name: form.get(name) for name in names})},
-        )
+        """Show the share of somebody with ten records, and what limits cost, for the values of the form."""
+        return await self._part(request, "example.html", lambda form: protected.shown(self.workspace, form))
 
     async def _part(self, request: Request, name: str, make: Callable[[Form], dict[str, Any]]) -> Response:
         form = await _form(request)

@@ -12,6 +12,14 @@ from typing import Generic, TypeVar
 from treetop.errors import TreetopError
 
 T = TypeVar("T")
+_here = threading.local()
+"""The piece of work that a thread does."""
+
+
+def report_share(share: float) -> None:
+    """Note which share of the table is read by the work of this thread, if it is any."""
+    if (work := getattr(_here, "work", None)) is not None:
+        work.share = share
 
 
 class Stopped(TreetopError):
@@ -26,6 +34,8 @@ class Work(Generic[T]):
         self.result: T | None = None
         self.problem: BaseException | None = None
         self.stopped = False
+        self.share = 0.0
+        """Which share of the table is read; 0 or 1 while nothing is known."""
         self._act = act
         self._start = time.monotonic()
         self._done = threading.Event()
@@ -34,6 +44,7 @@ class Work(Generic[T]):
         self._thread.start()
 
     def _run(self) -> None:
+        _here.work = self
         try:
             self.result = self._act()
         except BaseException as problem:

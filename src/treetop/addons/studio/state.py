@@ -24,6 +24,7 @@ from treetop.plan.fields.declarations import SOURCES
 from treetop.plan.file import PlanFile, family_of, named_files, parse_plan, plan_text
 from treetop.plan.file.describe import value as written
 from treetop.plan.file.edit import Changes, changed, parsed, renamed
+from treetop.plan.mechanism import JointMechanism
 
 _MANY = 100
 """Most versions of a plan that a session keeps."""
@@ -287,9 +288,13 @@ def spine_changes(values: Mapping[str, Any], anew: bool = False, fresh: str | No
     if len(attributes) < 2:
         return {(SPINE, name): None for name in ("order", "margins") if name in spine}
     order = None if anew else spine.get("order")
-    if isinstance(order, str) and (order == _ANY or set(attributes) == _ENDS):
+    if isinstance(order, str) and (
+        order == _ANY or set(attributes) == _ENDS or (order == JointMechanism.name and len(attributes) > 2)
+    ):
         return {}
     changes: dict[tuple[tuple[str, ...], str], Any] = {}
+    if spine.get("order") == JointMechanism.name and spine.get("margins") == "pairs":
+        changes[SPINE, "margins"] = "each"  # tables that cross are kept by a joint fit alone
     names = list(attributes)
     if order == "destination-first" and set(names) >= _ENDS:  # which stays the more accurate one
         first, second = sorted((names.index("origin"), names.index("destination")))

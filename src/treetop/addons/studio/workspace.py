@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from treetop.addons.studio.background import Work
+from treetop.addons.studio.background import Work, report_share
 from treetop.addons.studio.folder import LEDGERS, PLANS, Folder
 from treetop.addons.studio.guard import Keys
 from treetop.addons.studio.job import Job
@@ -109,7 +109,10 @@ class Workspace:
         public = {self.folder.file(name): reading for name, reading in (hierarchies or {}).items()}
         key = ("inspect", repr(vars(source)), tuple(map(_stamp, [Path(str(source.location)), *public])), count)
         files = [Source(path, **reading) for path, reading in public.items()]  # type: ignore[arg-type]
-        return self.kept((*key, repr(hierarchies)), lambda: inspect_table(source, files or None, count))
+        return self.kept(
+            (*key, repr(hierarchies)),
+            lambda: inspect_table(source, files or None, count, detects=False, progress=report_share),
+        )
 
     def twin(self, spine: Spine, total: int) -> MadeUp:
         """Return the made-up twin of a spine."""

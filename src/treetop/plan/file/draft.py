@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from treetop._util.files import resolved
+from treetop.domain.standards import STANDARDS
 from treetop.domain.unit import IdClean
 from treetop.inspection import GroupLayout, Inspection
 from treetop.inspection.suggest import Suggestion, sound_levels
@@ -75,7 +77,8 @@ def draft_plan(inspection: Inspection, folder: str | Path = ".") -> str:
             {"name": name, "fields": fields.of(name, family)}
             for name in sorted(fields.sections(family), key=lambda name: name != fields.GROUPS)
         ],
-        others=_other_columns(inspection),
+        others=[name for name, why in inspection.left_out.items() if why != "empty"][:12],
+        standards=STANDARDS,
         order=_order(inspection),
         splits=_splits(attributes[0], inspection) if attributes else ["place.region"],
         rows=[one.column for one in ids if not one.repeats],
@@ -95,12 +98,6 @@ def _named(prepare: Prepare, rule: str) -> bool:
     """Whether a rule names columns; `trim` may be about all text."""
     columns = getattr(prepare, rule)
     return columns is not True and bool(columns)
-
-
-def _other_columns(inspection: Inspection) -> list[str]:
-    used = {attribute.column for attribute in inspection.attributes} | {inspection.count}
-    used |= {name for chain in inspection.chains for name in chain[:-1]} | set(inspection.names)
-    return [one.name for one in inspection.columns if one.kind in ("code", "date") and one.name not in used][:12]
 
 
 def _order(inspection: Inspection) -> Any:
@@ -125,11 +122,18 @@ def drafted_splits(inspection: Inspection) -> list[str]:
 
 
 def _cells(inspection: Inspection) -> int:
-    """Guess the number of cells of all attributes together from public files alone."""
-    matches = {one.name: one.match for one in inspection.attributes}
-    sizes = {name: _FEW if one is None else len(one.lookup.known(one.leaf)) for name, one in matches.items()}
-    many = [one for one in inspection.attributes if one.match is None and (one.many or one.prefixes or one.chain)]
-    sizes |= dict.fromkeys((one.name for one in many), _MANY)
+    """Guess the number of cells of all attributes together from public files and answers alone."""
+
+    def size(one: Suggestion) -> int:
+        if one.match is not None:
+            return len(one.match.lookup.known(one.match.leaf))
+        if {"dates", "standard"} & one.proposed.keys():
+            return _MANY // 10
+        listed = one.proposed.get("values", one.proposed.get("bands", ()))
+        listed = list(listed.values())[-1] if isinstance(listed, Mapping) else listed
+        return len(listed) or (_MANY if one.many or one.prefixes or one.chain else _FEW)
+
+    sizes = {one.name: size(one) for one in inspection.attributes}
     return math.prod(sizes[one.same_as or one.name] for one in inspection.attributes)
 
 

@@ -103,9 +103,10 @@ if (working) {
     try {
       const answer = await fetch(location.href, { redirect: "manual" });
       const page = answer.type === "opaqueredirect" ? "" : await answer.text();
-      const told = new DOMParser().parseFromString(page, "text/html").getElementById("seconds");
+      const now = new DOMParser().parseFromString(page, "text/html"), told = now.getElementById("seconds");
       if (!told) { location.replace(location.href); return; }
       seconds.textContent = told.textContent;
+      working.querySelector("progress").replaceWith(now.querySelector("progress"));
     } catch { seconds.textContent = "The studio does not answer: was it stopped?"; }
     setTimeout(again, 700);
   };

@@ -24,6 +24,7 @@ from treetop.errors import PlanError, PlanFileError, TreetopError
 from treetop.exporting.levels import ENDS
 from treetop.exporting.places import Places
 from treetop.plan.file import PlanFile
+from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 from treetop.publishing.publish import places_of
@@ -56,7 +57,7 @@ def act(workspace: Workspace, form: Form) -> Done:
     """Write epsilon and delta or, if an error decides, the epsilon that it takes."""
     plan = workspace.plan()
     file = plan.sketch
-    file.plan.refuse_unless_top_down()
+    _refuse_others(file.plan)
     chosen = _chosen(file.plan, form)
     changes: dict[tuple[tuple[str, ...], str], Any] = {
         (LOSS, "epsilon"): chosen.loss.epsilon,
@@ -80,7 +81,7 @@ def act(workspace: Workspace, form: Form) -> Done:
 def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
     """Return the errors of every table at the current loss, and the made-up twin."""
     file = plan.sketch
-    file.plan.refuse_unless_top_down()
+    _refuse_others(file.plan)
     chosen = _chosen(file.plan, entered)
     accuracy = chosen.accuracy()
     measured = [row for row in accuracy.rows if row.share]
@@ -98,6 +99,8 @@ def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
     with suppress(TreetopError):
         if total is not None:
             why = "Beside these public facts there is no made-up twin."
+            if JointMechanism.runs(chosen):
+                why = "A made-up twin shows plans that go from coarse to fine; this plan fits all tables together."
             made = twin(workspace, file, spine_level, min(total, MOST))
     epsilon = float(chosen.loss.epsilon or 0)
     resolve = entered.get("resolve") or ("full" if chosen.resolve == "full" else "keep")
@@ -124,6 +127,12 @@ def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
         "no_twin": why,
         "twin_title": next((row.title or row.name for row in accuracy.levels if row.name == spine_level), ""),
     }  # fmt: skip
+
+
+def _refuse_others(plan: Plan) -> None:
+    """Refuse plans whose tables are no tables of records."""
+    if not JointMechanism.runs(plan):
+        plan.refuse_unless_top_down()
 
 
 def _chosen(plan: Plan, entered: Form) -> Plan:

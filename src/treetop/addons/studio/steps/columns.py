@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from treetop.addons.studio.background import report_share
 from treetop.addons.studio.folder import TABLES
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.state import PlanText, level_names, spine_changes, with_renamed
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
+from treetop.domain.coding import UNITS
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import sound_name
+from treetop.domain.standards import STANDARDS
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
-from treetop.inspection import Inspection, Match
+from treetop.inspection import HierarchyFile, Inspection, Match
+from treetop.inspection.lookup import READING
 from treetop.inspection.suggest import Matched, match_codes, sound_levels
+from treetop.plan.file.answers import read_bands, read_levels, read_values, written_bands, written_levels
 from treetop.plan.file.edit import Changes, moved, without_section
 
 DATA = ("data",)
-READING = ("delimiter", "encoding", "sheet")
-UNITS = ("year", "quarter", "month", "week", "day")
 _WIDE, _HIGH = 720, 34
 _MOST_DRAWN = 400
-_EDGE = r"-?[0-9]{1,12}(\.[0-9]{1,6})?"
-_WAYS = ("values", "bands", "dates", "hierarchy", "same_as")
+_WAYS = ("standard", "values", "bands", "dates", "hierarchy", "same_as")
 _SHOWN = {
-    *_WAYS,
-    "levels",
-    "column",
-    "blank",
-    "labels",
-    "unknown",
-    *READING,
-    "names",
-    "name",
-    "latitude",
-    "longitude",
+    *_WAYS, "levels", "column", "blank", "labels", "unknown", *READING, "names", "name", "latitude", "longitude",
     "ragged",
-}
+}  # fmt: skip
 """Fields of an attribute that its card shows, or leaves as they are."""
 
 
@@ -59,14 +49,17 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
         "trouble": None,
         "files": [one for one in workspace.folder.files(TABLES) if one.name != private],
         "units": UNITS,
-        "disordered": plan.problem is not None and "[spine]" in str(plan.problem),
+        "standards": STANDARDS,
+        "disordered": plan.problem is not None and any(one in str(plan.problem) for one in ("[spine]", "a joint fit")),
         "unknown": entered.get("unknown") or (unknown if isinstance(unknown, str) else "leaf"),
         "form": {name: entered.get(name) if name in entered else text for name, text in _of_counts(plan).items()},
     }
     attributes = {name: one for name, one in plan.get("attributes", default={}).items() if isinstance(one, Mapping)}
+    proposed: dict[str, Mapping[str, Any]] = {}
     if plan.kind is None:
         try:
             inspection = workspace.inspect(raw(workspace, plan))
+            proposed = {column.name: column.proposed for column in inspection.columns}
             values["columns"] = list(_preview(inspection, plan, attributes))
             values["names"] = [column.name for column in inspection.columns]
         except TreetopError as problem:
@@ -88,7 +81,7 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
         listed = attributes.get(one.get("same_as", ""), one)
         hints = [hint for row in found for hint in _hints(workspace, plan, listed, row)]
         values["attributes"].append(
-            _card(name, one, typed)
+            _card(name, one, typed, proposed.get(one.get("column", name), {}))
             | _rules(plan, one.get("column", name), typed)
             | {"lost": bool(values["names"]) and one.get("column", name) not in values["names"], "waits": waits,
                "open": name == opened, "others": [other for other in attributes if other != name],
@@ -107,7 +100,7 @@ def matched_codes(workspace: Workspace, plan: PlanText) -> list[Matched]:
         for name, tree in file.plan.spine.attributes.items()
         if not {name, own[name].get("same_as")} & set(plan.waiting)
     }
-    return match_codes(workspace.source(plan), trees, file.columns)
+    return match_codes(workspace.source(plan), trees, file.columns, report_share)
 
 
 def matched(workspace: Workspace, plan: PlanText, form: Form) -> dict[str, Any]:
@@ -126,6 +119,7 @@ def _preview(inspection: Inspection, plan: PlanText, attributes: Mapping[str, An
         yield {
             "name": column.name,
             "looks": column.looks_like(),
+            "reason": "" if column.reason == column.looks_like() else column.reason,
             "distinct": column.distinct,
             "missing": column.missing,
             "samples": column.samples,
@@ -141,13 +135,15 @@ def _of_counts(plan: PlanText) -> dict[str, str]:
     return {"count": count, "thousands": str(plan.get("data", "thousands", default={}).get(count, ""))}
 
 
-def _card(name: str, own: Mapping[str, Any], typed: Form) -> dict[str, Any]:
-    """Return the values of an attribute's card: those typed, or those of the plan."""
+def _card(name: str, own: Mapping[str, Any], typed: Form, proposed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an attribute's card: those typed, those of the plan, or a proposal that is not saved."""
     labels = own.get("labels", {})
-    how = next((one for one in _WAYS if one in own), "values" if labels else "")
-    nested = any(isinstance(item, Mapping) for item in (own.get("bands"), *labels.values()))
-    if how and (nested or own.keys() - _SHOWN):
-        how = "other"
+    how = saved = next((one for one in _WAYS if one in own), "values" if labels else "")
+    if how and (any(isinstance(item, Mapping) for item in labels.values()) or own.keys() - _SHOWN):
+        how = saved = "other"
+    if not how and (how := next((one for one in _WAYS if one in proposed), "")):
+        own = {**own, **proposed}
+        own |= {"dates": {**own["dates"], "first": "", "last": ""}} if how == "dates" else {}
     dates = own.get("dates", {})
     listed = [f"{code} = {labels[code]}" if code in labels else code for code in own.get("values", labels)]
     stated = {
@@ -155,12 +151,15 @@ def _card(name: str, own: Mapping[str, Any], typed: Form) -> dict[str, Any]:
         "name": name,
         "column": own.get("column", name),
         "values": "\n".join(listed) if how == "values" else "",
-        "bands": " ".join(map(str, own.get("bands", ()))) if how == "bands" else "",
+        "bands": written_bands(own.get("bands", ())) if how == "bands" else "",
+        "standard": own.get("standard", ""),
+        "codes": "\n".join(listed) if how == "standard" else "",
+        "of": written_levels(own.get("levels", ())) if how == "standard" else "",
         "first": str(dates.get("first", "")),
         "last": str(dates.get("last", "")),
         "format": dates.get("format", ""),
         "file": own.get("hierarchy", ""),
-        "levels": _typed_levels(own.get("levels", ())) if how in ("hierarchy", "other") else "",
+        "levels": written_levels(own.get("levels", ())) if how in ("hierarchy", "other") else "",
         "unknown": own.get("unknown", ""),
         "same_as": own.get("same_as", ""),
         "blank": own.get("blank", ""),
@@ -168,7 +167,7 @@ def _card(name: str, own: Mapping[str, Any], typed: Form) -> dict[str, Any]:
     }
     card = {field: typed.get(field) if field in typed else text for field, text in stated.items()}
     units = typed.all("unit") if typed else own.get("levels", ["month"]) if how == "dates" else ["month"]
-    return card | {"attribute": name, "saved_how": how, "units": units}
+    return card | {"attribute": name, "saved_how": saved, "units": units}
 
 
 def _rules(plan: PlanText, column: str, typed: Form) -> dict[str, Any]:
@@ -309,14 +308,16 @@ def _listed(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], column
     how = form.get("how")
     rest = {key: item for key, item in own.items() if key in ("column", "blank", "unknown")}
     if how == "values":
-        lines = [line.strip().partition(" = ") for line in form.get("values").splitlines() if line.strip()]
-        listed = [code.strip() for code, _, _ in lines]
-        if not listed:
-            raise PlanFileError("“These values” is empty: write all values that there can be, one a line")
-        labels = {code.strip(): label.strip() for code, _, label in lines if label.strip()}
-        return rest | _kept_levels(own, listed) | {"values": listed} | ({"labels": labels} if labels else {})
+        found = read_values(form.get("values").splitlines(), "“These values”")
+        return rest | _kept_levels(own, found["values"]) | found
     if how == "bands":
-        return rest | {"bands": _edges(form.get("bands"))}
+        return rest | {"bands": read_bands(form.get("bands"), "“Bands of a number”")}
+    if how == "standard":
+        if form.get("standard") not in STANDARDS:
+            raise PlanFileError("“A standard list”: choose which one")
+        codes = read_values(form.get("codes").splitlines()) if form.get("codes") else {}
+        levels = {"levels": read_levels(form.get("of"))} if form.get("of") else {}
+        return rest | {"standard": form.get("standard"), **codes, **levels}
     if how == "dates":
         units = [one for one in UNITS if one in form.all("unit")]
         first, last = form.get("first"), form.get("last")
@@ -339,18 +340,6 @@ def _kept_levels(own: Mapping[str, Any], listed: list[str]) -> dict[str, Any]:
     return {"levels": levels} if "values" in own and len(levels) == 1 and not widths else {}
 
 
-def _edges(text: str) -> list[Any]:
-    """Read where bands begin, as it is typed: "0 18 40", "0, 18, 40" or "0; 18; 40"."""
-    found = [one for one in re.split(r"[;\s]+|,\s+|,(?=\S+,)", text.strip()) if one]
-    found = [part for one in found for part in (one.split(",") if re.fullmatch(r"-?\d+(,-?\d+)+", one) else [one])]
-    if len(found) < 2 or not all(re.fullmatch(_EDGE, one) for one in found):
-        raise PlanFileError(f"“Bands of a number” is {text!r}: write where each band begins, such as 0 18 40 60 80")
-    numbers = [Decimal(one) for one in found]
-    if sorted(set(numbers)) != numbers:
-        raise PlanFileError(f"“Bands of a number” is {text!r}: write rising numbers, such as 0 18 40 60 80")
-    return [int(one) if one == int(one) else one for one in numbers]
-
-
 def _of_file(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], column: str, form: Form) -> dict[str, Any]:
     """Return the hierarchy of a file: with the levels that were typed, or those that fit the column."""
     if not form.get("file"):
@@ -359,22 +348,20 @@ def _of_file(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], colum
     name = Path(os.path.relpath(file, plan.path.parent)).as_posix()
     reading = {option: form.get(option) for option in READING if form.get(option)}
     typed = form.get("levels")
-    if own.get("hierarchy") == name and typed in ("", _typed_levels(own.get("levels", ()))):
+    if own.get("hierarchy") == name and typed in ("", written_levels(own.get("levels", ()))):
         return {key: item for key, item in own.items() if key not in READING} | reading
-    match, listed = _match(workspace, plan, column, form.get("file"), reading)
+    match, lookup = _match(workspace, plan, column, form.get("file"), reading)
     if typed and (match is None or typed != ", ".join(match.levels)):
-        return {"hierarchy": name, "levels": _read_levels(typed), **reading}
+        return {"hierarchy": name, "levels": read_levels(typed), **lookup.reading}
     if match is None:
         raise PlanFileError(
             f"No column of {form.get('file')} clearly has the codes of {column}. If one has, write it under “Its "
-            f"columns, coarse to fine”: the columns are {', '.join(listed)}. If none has, choose another file"
+            f"columns, coarse to fine”: the columns are {', '.join(lookup.columns)}. If none has, choose another file"
         )
     labels = dict(match.labels)
     sound = sound_levels(match.levels)
     levels = list(sound) if sound == match.levels else dict(zip(sound, match.levels, strict=True))
-    found: dict[str, Any] = {"hierarchy": name, "levels": levels, **reading}
-    if match.lookup.encoding is not None:
-        found["encoding"] = match.lookup.encoding
+    found: dict[str, Any] = {"hierarchy": name, "levels": levels, **match.lookup.reading}
     if match.ragged:
         found["ragged"] = "repeat"
     if match.coordinates is not None:
@@ -384,24 +371,12 @@ def _of_file(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], colum
     return found | ({"names": labels} if labels else {})
 
 
-def _typed_levels(levels: Any) -> str:
-    """Write levels as they are typed: region, town, or region = COD_REG where a column is renamed."""
-    pairs = levels.items() if isinstance(levels, Mapping) else ((level, level) for level in levels)
-    return ", ".join(level if level == column else f"{level} = {column}" for level, column in pairs)
-
-
-def _read_levels(typed: str) -> Any:
-    pairs = [[part.strip() for part in one.split(" = ", 1)] for one in typed.split(",") if one.strip()]
-    return {pair[0]: pair[-1] for pair in pairs} if " = " in typed else [pair[0] for pair in pairs]
-
-
 def _match(
     workspace: Workspace, plan: PlanText, column: str, file: str, reading: Mapping[str, str]
-) -> tuple[Match | None, list[str]]:
-    """Return how a column fits a file, and the columns of the file."""
+) -> tuple[Match | None, HierarchyFile]:
+    """Return how a column fits a file, and the file."""
     inspection = workspace.inspect(raw(workspace, plan), {file: reading}, plan.get("data", "count"))
-    match = next((one for one in inspection.matches if one.column == column), None)
-    return match, [name for lookup in inspection.lookups for name in lookup.columns]
+    return next((one for one in inspection.matches if one.column == column), None), inspection.lookups[0]
 
 
 def _hints(workspace: Workspace, plan: PlanText, own: Mapping[str, Any], found: Matched) -> list[str]:

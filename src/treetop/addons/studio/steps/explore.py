@@ -120,7 +120,9 @@ def _answer(chosen: Selection) -> dict[str, Any]:
 def _table(chosen: Selection, by: list[str], entered: Form) -> dict[str, Any]:
     """Return one page of a table, searched and sorted."""
     table = chosen.table(by, names=True).arrow
+    codes = {f"{name}_name": name for name in table.column_names}
     texts = [name for name in table.column_names if name not in NUMBERS]
+    texts = [name for name in texts if name not in codes or not table[name].equals(table[codes[name]])]
     whole = table.num_rows
     if asked := entered.get("q"):
         found = np.zeros(whole, np.bool_)

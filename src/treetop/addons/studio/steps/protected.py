@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from treetop.addons.studio.folder import TABLES
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
+from treetop.advice import limit_guide
 from treetop.card.sentences import plural
 from treetop.domain.unit import Unit
 from treetop.errors import PlanFileError, TreetopError
@@ -42,8 +45,29 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     except TreetopError as problem:
         told = [str(problem)]
     columns += [form["id"]] if form["id"] and form["id"] not in columns else []
-    values = {"form": form, "columns": columns, "told": told, "entities": ENTITIES, "example": example(form)}
-    return {"kind": None, **values}
+    private = workspace.folder.name_of(plan.path.parent / str(plan.get("data", "source", default="")))
+    files = [one.name for one in workspace.folder.files(TABLES) if one.name != private]
+    values = {"form": form, "columns": columns, "told": told, "entities": ENTITIES, "files": files}
+    return {"kind": None, **values, **shown(workspace, Form([(name, str(text)) for name, text in form.items()]))}
+
+
+def shown(workspace: Workspace, form: Form) -> dict[str, Any]:
+    """Return the effect of the answers: somebody with ten records, and what each limit costs."""
+    fields = {name: form.get(name) for name in ("entity", "contributions", "neighbours", "id")}
+    values: dict[str, Any] = {"example": example(fields), "limits": None, "why_not": ""}
+    plan = workspace.plan()
+    if not (fields["id"] and fields["contributions"].isdecimal() and plan.kind is None):
+        return values
+    if plan.waiting:
+        return values | {"why_not": "What each limit costs is shown here once the columns have their values."}
+    try:
+        file = plan.sketch
+        unit = replace(file.plan.unit, contributions=int(fields["contributions"]), id=fields["id"], may_be_missing=True)
+        prior = workspace.folder.file(form.get("prior")) if form.get("prior") else None
+        guide = limit_guide(replace(file, plan=replace(file.plan, unit=unit)), prior)
+    except TreetopError as problem:
+        return values | {"why_not": str(problem)}
+    return values | {"limits": guide}
 
 
 def act(workspace: Workspace, form: Form) -> Done:

@@ -10,6 +10,7 @@ from treetop.addons.studio.folder import LEDGERS, PLANS, free
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.steps.accuracy import number
 from treetop.addons.studio.workspace import Workspace
+from treetop.advice import known_outlook
 from treetop.card import in_words
 from treetop.card.sentences import say_epsilon, say_odds
 from treetop.card.statements import rows
@@ -33,7 +34,9 @@ def show(workspace: Workspace, entered: Form) -> dict[str, Any]:
     if file is None:
         return values | {"open": plan.questions}
     summary = plan_summary(file)
+    verdict = known_outlook(file)
     values |= {"summary": summary, "file": file, "guarantee": _guarantee(summary)}
+    values["verdict"] = None if verdict is None else verdict.notes
     values["meaning"] = [
         {"who": row["who"], "epsilon": say_epsilon(row["epsilon"]), "odds": say_odds(row["epsilon"])}
         for row in summary["meaning"]

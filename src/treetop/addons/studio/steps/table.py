@@ -14,6 +14,7 @@ from treetop.addons.studio.templates import plan_from, templates
 from treetop.addons.studio.workspace import Workspace, refuse_database
 from treetop.errors import DataError, PlanFileError, TreetopError
 from treetop.inspection import Inspection
+from treetop.inspection.detect import detect
 from treetop.io.source import Source
 from treetop.plan.file import draft_plan
 from treetop.plan.file.edit import Changes, without_section
@@ -84,7 +85,7 @@ def _choose(workspace: Workspace, form: Form) -> Done:
         raise PlanFileError(f"{name} exists already, and stays: give the new plan another name")
     header = _HEADERS.get(form.get("header", "auto"))
     how = {name: form.get(name) or None for name in READING}
-    source = Source(str(path), header=header, names=_names(form) or None, **how)  # type: ignore[arg-type]
+    source, found = detect(Source(str(path), header=header, names=_names(form) or None, **how))  # type: ignore[arg-type]
     inspection = workspace.inspect(source)
     text = draft_plan(replace(inspection, layout=None), target.parent)  # pages prepare tables of records
     if form.get("template") in templates():
@@ -100,8 +101,10 @@ def _choose(workspace: Workspace, form: Form) -> Done:
         text = without_section(draft.changed({(("graph",), field): item for field, item in fields.items()}), DATA)
         draft = draft.with_text(text)
     workspace.plan_name = name
-    write(target, draft.changed(spine_changes(draft.values, anew=bool(draft.waiting))))
-    return Done("table", f"{inspection.rows:,} rows were read. A draft of the plan is in {name}.")
+    told = [f"{one[0].upper()}{one[1:]}." for one in found]
+    anew = bool(draft.waiting) and draft.get("spine", "order") != "joint"
+    write(target, draft.changed(spine_changes(draft.values, anew)))
+    return Done("table", " ".join([f"{inspection.rows:,} rows were read. A draft of the plan is in {name}.", *told]))
 
 
 def _names(form: Form) -> list[str]:
