@@ -269,9 +269,10 @@ def test_a_design_gives_no_weight_to_noise() -> None:
     assert "mostly noise with 200 records: place town × age" in str(found)
 
 
-def test_a_design_is_filled_into_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("order", ["", '[spine]\norder = "joint"\n'])
+def test_a_design_is_filled_into_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("plan.toml").write_text(plan_text())
+    Path("plan.toml").write_text(plan_text() + order)
     printed("plan", "plan.toml", "--advise", "--care", "all 3-way", "--write", "designed.toml")
     own = tt.read_plan("designed.toml").plan
     assert own.mechanism.name == "joint" and "place * age * sex" in [margin.name for margin in own.margin_tables]

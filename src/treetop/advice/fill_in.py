@@ -47,13 +47,13 @@ def _design(plan: Plan, text: str) -> Fields:
     split = {("loss", "split"): _split(plan)}
     if len(plan.spine.attributes) == 1:
         return split
+    margins = plan.margins if isinstance(plan.margins, str) else list(plan.margins)
+    if JointMechanism.runs(plan):
+        return {("spine", "margins"): margins, **split}
     order, splits = parsed(text).get("spine", {}).get("order"), list(plan.spine.splits)
     if isinstance(order, str) and order in ORDERS:
         ends = {name: plan.spine.attributes[name] for name in ("origin", "destination")}
         order = list(ORDERS[order](**ends).splits)
-    margins = plan.margins if isinstance(plan.margins, str) else list(plan.margins)
-    if JointMechanism.runs(plan):
-        return {("spine", "margins"): margins, **split}
     return {**({} if order == splits else {("spine", "order"): splits}), ("spine", "margins"): margins, **split}
 
 
