@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from treetop._util.numbers import Number
 from treetop.counts.group_reader import check_cells
@@ -30,7 +30,7 @@ from treetop.plan.mechanism import Mechanism, Reader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms
 from treetop.plan.workload import CONFIDENCE, Measured, Part, Workload
-from treetop.privacy import Loss, Neighbours, Split
+from treetop.privacy import Loss, Neighbours, SplitLike
 from treetop.privacy.accountant import cost, level_noise, noise_for
 from treetop.privacy.relation import check_relation
 
@@ -284,7 +284,7 @@ def regional_degree_plan(
     *,
     degree: Degree | None = None,
     contributions: int | None = None,
-    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+    split: SplitLike = "uniform",
     place: str = "place",
     policies: Policies | None = None,
     population: int | None = None,

@@ -6,9 +6,8 @@ together, then of every region of each level.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NoReturn, get_args
+from typing import Any, ClassVar, NoReturn, get_args
 
 from treetop._util.choices import check_choice
 from treetop._util.numbers import Number, whole
@@ -25,7 +24,7 @@ from treetop.plan.mechanism import Reader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import Public, RegionHistograms
 from treetop.plan.workload import CONFIDENCE
-from treetop.privacy import Loss, Split
+from treetop.privacy import Loss, SplitLike
 
 SIZE = "size"
 """Name of the size attribute and of its one level."""
@@ -149,7 +148,7 @@ def group_plan(
     number: int | None = None,
     listed: GroupList | None = None,
     form: Form = "cumulative",
-    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+    split: SplitLike = "uniform",
     public: Public | None = None,
     repair: str | None = None,
     id: str | None = None,

@@ -25,7 +25,7 @@ from treetop.plan.fields import decided
 from treetop.plan.mechanism import JointMechanism, Mechanism, Reader, RecordReader, TopDown
 from treetop.plan.resolution import PREFERENCES, Prefer, Resolution
 from treetop.plan.workload import CONFIDENCE, Accuracy, LevelAccuracy, Part, Workload, as_confidence, cells_of
-from treetop.privacy import Loss, Split, Unit
+from treetop.privacy import Loss, SplitLike, Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Accounting
 from treetop.privacy.relation import GraphRules as GraphFacts
@@ -39,7 +39,7 @@ class Plan:
     spine: Spine
     unit: Unit
     loss: Loss
-    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform"
+    split: SplitLike = "uniform"
     """Shares of the loss over the measured levels: even, by weights, or exact."""
     repair: Repair = "chebyshev"
     """Repair that makes measurements consistent: least largest change, or "euclidean" for least squares."""
@@ -355,7 +355,7 @@ def joint_plan(
     loss: Loss,
     *,
     margins: Margins = "pairs",
-    split: Literal["uniform"] | Mapping[str, Number] | Split = "uniform",
+    split: SplitLike = "uniform",
     unknown: Unknown = "error",
     title: str = "",
     confidence: Number | None = CONFIDENCE,

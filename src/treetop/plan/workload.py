@@ -19,7 +19,7 @@ from treetop.domain.unit import TOTAL, Unknown, drops
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian, Law
 from treetop.noise.sum_noise import sum_margin
-from treetop.privacy import Loss, Split, Unit, shares
+from treetop.privacy import Loss, Split, SplitLike, Unit, shares
 from treetop.privacy.accountant import cost, is_exact_by_default, level_noise, rho_of_levels
 from treetop.privacy.composition import Cells
 
@@ -156,7 +156,7 @@ def plan_tables(
     spine: Spine,
     unit: Unit,
     loss: Loss,
-    split: Literal["uniform"] | Mapping[str, Number] | Split,
+    split: SplitLike,
     margins: Sequence[Margin] = (),
     *,
     known: Container[int] = (),
@@ -179,7 +179,7 @@ def plan_tables(
 
 
 def joint_tables(
-    spine: Spine, unit: Unit, loss: Loss, split: Literal["uniform"] | Mapping[str, Number] | Split,
+    spine: Spine, unit: Unit, loss: Loss, split: SplitLike,
     margins: Sequence[Margin], *, dropped: bool,
 ) -> tuple[Fraction, Workload]:  # fmt: skip
     """Return the same of a joint fit, which measures no level below the total unless it is listed with the margins."""
@@ -212,9 +212,7 @@ def _measured(
     return divided.budget, workload
 
 
-def table_shares(
-    split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str], margins: Sequence[str]
-) -> dict[str, Fraction]:
+def table_shares(split: SplitLike, levels: Sequence[str], margins: Sequence[str]) -> dict[str, Fraction]:
     """Return each measured table's share of the loss.
 
     A split that names no margin divides the levels' part among the levels. A split that names margins only states their
@@ -238,7 +236,7 @@ def table_shares(
     return dict(zip(every, shares(Split(stated) if isinstance(split, Split) else stated, every), strict=True))
 
 
-def without_margins(split: Literal["uniform"] | Mapping[str, Number] | Split) -> Literal["uniform"] | Split:
+def without_margins(split: SplitLike) -> Literal["uniform"] | Split:
     """Return the split of the loss among levels alone."""
     named = split.shares if isinstance(split, Split) else split if isinstance(split, Mapping) else {}
     own = {name: weight for name, weight in named.items() if name != ALL_MARGINS and not name.startswith(MARGIN)}

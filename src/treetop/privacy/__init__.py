@@ -6,6 +6,7 @@ from treetop.privacy.loss import (
     Definition,
     Loss,
     Split,
+    SplitLike,
     epsilon_from_rho,
     rho_from_epsilon,
     rho_from_epsilon_loose,
@@ -13,6 +14,6 @@ from treetop.privacy.loss import (
 )
 
 __all__ = [
-    "TOTAL", "Accounting", "Definition", "Loss", "Neighbours", "Sensitivity", "Split", "Unit", "epsilon_from_rho",
-    "rho_from_epsilon", "rho_from_epsilon_loose", "shares",
+    "TOTAL", "Accounting", "Definition", "Loss", "Neighbours", "Sensitivity", "Split", "SplitLike", "Unit",
+    "epsilon_from_rho", "rho_from_epsilon", "rho_from_epsilon_loose", "shares",
 ]  # fmt: skip

@@ -63,7 +63,11 @@ class Split:
         return tuple(self.shares[level] for level in levels)
 
 
-def shares(split: Literal["uniform"] | Mapping[str, Number] | Split, levels: Sequence[str]) -> tuple[Fraction, ...]:
+SplitLike: TypeAlias = Literal["uniform"] | Mapping[str, Number] | Split
+"""How a plan states the shares of its levels: all the same, weights by name, or exact shares."""
+
+
+def shares(split: SplitLike, levels: Sequence[str]) -> tuple[Fraction, ...]:
     """Each level's share of the loss, as a plan states it: "uniform", weights by level name, or a `Split`.
 
     >>> shares({"place.state": 1, "place.county": 3}, ["place.state", "place.county"])

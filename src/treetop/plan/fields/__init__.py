@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from treetop.plan.fields.declarations import ALL_FIELDS
-from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, RECORDS, Field, Ran, Section, Values, follow
+from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, RECORDS, Field, PlanContext, Section, Values, follow
 from treetop.plan.resolution import Resolution
 
 if TYPE_CHECKING:
     from treetop.plan.file.graph import GraphFile
     from treetop.plan.plan import Plan
 
-__all__ = ["DEGREES", "FAMILIES", "GROUPS", "RECORDS", "Field", "Ran"]
+__all__ = ["DEGREES", "FAMILIES", "GROUPS", "RECORDS", "Field", "PlanContext"]
 
 _DECLARED: list[Field] = []
 """All fields, in the order in which they are listed."""
@@ -91,7 +91,7 @@ def open_questions(section: str, values: Values, asked_of: Values, family: str =
     return [(one.name, one.question) for one in waiting if one.asked is not None and one.asked(asked_of)]
 
 
-def written(section: str, start: Ran | GraphFile, family: str = RECORDS) -> dict[str, Any]:
+def written(section: str, start: PlanContext | GraphFile, family: str = RECORDS) -> dict[str, Any]:
     """Return the section of a plan as it was run, or of its graph, as written to a plan file."""
     stated = {}
     for one in sorted(of(section, family), key=lambda one: one.place or 0):
@@ -107,7 +107,7 @@ def decided(plan: Plan, family: str = RECORDS) -> dict[str, Any]:
     for one in _DECLARED:
         if family not in one.families or not one.digest:
             continue
-        value = follow(Ran(plan, None, None), one.settled or one.at)
+        value = follow(PlanContext(plan, None, None), one.settled or one.at)
         if one.always or value != (one.unsaid if one.settled else one.default):
             *above, name = one.digest.split(".")
             place = told

@@ -47,7 +47,7 @@ from treetop.plan.fields.field import (
     WHOLES,
     Field,
     Kind,
-    Ran,
+    PlanContext,
     Section,
     Values,
     accepting,
@@ -171,21 +171,21 @@ _DEGREE_SPLIT = _named_split('{ degree = 1, "place.state" = 2 }', {"uniform": SP
 # Values of a finished plan, as written to a file.
 
 
-def _accounting(ran: Ran) -> Accounting | None:
+def _accounting(ran: PlanContext) -> Accounting | None:
     """Return how a loss is accounted, if there is a choice; the written plan then keeps its meaning."""
     plan = ran.plan
     open_loss = Loss(epsilon=plan.loss.epsilon, delta=plan.loss.delta, rho=plan.loss.rho, noise=plan.loss.noise)
     return plan.accounting if plan.accounting == "exact" or is_exact_by_default(plan.unit, open_loss) else None
 
 
-def _stated_margins(ran: Ran) -> Any:
+def _stated_margins(ran: PlanContext) -> Any:
     margins = ran.plan.margins
     if len(ran.plan.spine.attributes) == 1:
         return None
     return margins if isinstance(margins, str) else list(margins)
 
 
-def _stated_facts(ran: Ran) -> Any:
+def _stated_facts(ran: PlanContext) -> Any:
     """Return the facts with their file names; facts given in memory are left open."""
     return {
         fact.name: {
@@ -197,7 +197,7 @@ def _stated_facts(ran: Ran) -> Any:
     }
 
 
-def _weights(ran: Ran) -> Any:
+def _weights(ran: PlanContext) -> Any:
     measured = {part.name: part.share for part in ran.plan.workload if part.is_measured}
     if ran.plan.split == "uniform" or not measured:
         return "uniform"
@@ -205,12 +205,12 @@ def _weights(ran: Ran) -> Any:
     return {name: int(share * whole) for name, share in measured.items()}
 
 
-def _stated_confidence(ran: Ran) -> Fraction | None:
+def _stated_confidence(ran: PlanContext) -> Fraction | None:
     confidence = ran.plan.confidence
     return None if confidence is None or confidence == CONFIDENCE else Fraction(str(confidence))
 
 
-def _top_down(ran: Ran, value: str) -> str | None:
+def _top_down(ran: PlanContext, value: str) -> str | None:
     """Return the value, if the plan is repaired from the top down."""
     return None if JointMechanism.runs(ran.plan) or REPAIRS[ran.plan.repair].again else value
 
@@ -219,7 +219,7 @@ def _above_one(value: int) -> int | None:
     return value if value > 1 else None
 
 
-def _list(ran: Ran) -> str | None:
+def _list(ran: PlanContext) -> str | None:
     named = None if ran.file is None or ran.file.groups is None else ran.file.groups.get("list")
     return None if named is None else Path(named).name
 

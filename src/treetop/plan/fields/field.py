@@ -354,7 +354,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
+class PlanContext:
     """A plan that is written to a file, with the notes on its data."""
 
     plan: Plan
@@ -382,9 +382,9 @@ class Field:
     sketch: str = ""
     """Proposal in a draft, commented out, with the rest of the line; empty for none."""
     at: str = ""
-    """Path of its value in a finished plan, from `Ran`, or for a graph from `GraphFile`; it is an argument of the
-    object before the last dot."""
-    take: Callable[[Ran], Any] | None = None
+    """Path of its value from a `PlanContext`, or for a graph from `GraphFile`: an argument of what the last dot
+    follows."""
+    take: Callable[[PlanContext], Any] | None = None
     """How its value is written to a file; None to write the value at `at`."""
     place: int | None = 0
     """Position among the written fields of its section (default: order of declaration); None if it is never written."""
@@ -402,9 +402,9 @@ class Field:
         if not self.help or (self.asked is not None and not self.question):
             raise ValueError(f"[{self.section}] {self.name} has no words: declare it with its help and question")
 
-    def value(self, start: Ran | GraphFile) -> Any:
+    def value(self, start: PlanContext | GraphFile) -> Any:
         """Return the value as written to a file."""
-        return self.take(start) if self.take is not None and isinstance(start, Ran) else follow(start, self.at)
+        return self.take(start) if self.take is not None and isinstance(start, PlanContext) else follow(start, self.at)
 
 
 def follow(start: object, path: str) -> Any:

@@ -25,7 +25,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 def describe_plan(plan: PlanFile | Plan, said: Any = None) -> str:
     """Return the plan as TOML for the release folder: a plan file with hashes, without the private table's address."""
     file = plan if isinstance(plan, PlanFile) else None
-    ran = fields.Ran(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
+    ran = fields.PlanContext(plan.plan if isinstance(plan, PlanFile) else plan, file or said, file)
     spine, columns = ran.plan.spine, (ran.said.columns or {}) if ran.said is not None else {}
     family = ran.plan.reader.name
     order = _OF_GROUPS if family == fields.GROUPS else fields.sections(family)
@@ -86,7 +86,7 @@ def _stated_attribute(file: PlanFile | None, name: str) -> dict[str, Any]:
     return stated
 
 
-def _graph(ran: fields.Ran) -> list[str]:
+def _graph(ran: fields.PlanContext) -> list[str]:
     """Write how the graph was read; with the table names added it is a plan file again."""
     stated = {} if ran.file is None or ran.file.graph is None else ran.file.graph.describe()
     if ran.plan.graph is None:

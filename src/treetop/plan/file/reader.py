@@ -31,7 +31,7 @@ from treetop.plan.fields.declarations import ANY_ATTRIBUTES, ELSEWHERE, FACT, OR
 from treetop.plan.fields.field import Section
 from treetop.plan.file.attributes import read_hierarchies
 from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph
-from treetop.plan.file.stated import PlanFile, Stated, read_stated
+from treetop.plan.file.stated import ParsedPlan, PlanFile, read_stated
 from treetop.plan.group_unit import GroupUnit
 from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
 from treetop.plan.mechanism import MOST_CELLS, JointMechanism, TopDown
@@ -42,7 +42,7 @@ from treetop.privacy import Loss, Unit
 # The facts of a plan file: public knowledge that the release satisfies, by table.
 
 
-def stated_facts(stated: Stated, spine: Spine, columns: Mapping[str, str]) -> PublicFacts:
+def stated_facts(stated: ParsedPlan, spine: Spine, columns: Mapping[str, str]) -> PublicFacts:
     """Read the facts of [facts]; edges without direction between like ends are unordered pairs: half of the cells."""
     section = Section(str(stated.path), "facts", stated.values[""]["facts"])
     if _has_pairs(stated.values["graph"], spine, columns):
@@ -83,7 +83,7 @@ def _fact(section: Section, name: str, folder: Path) -> Fact:
 # The section [groups] of a plan file: group sizes from people, groups or histograms, and a public list of groups.
 
 
-def read_groups(stated: Stated) -> PlanFile:
+def read_groups(stated: ParsedPlan) -> PlanFile:
     """Make a plan of a file with a section [groups]; private data is not read."""
     groups, unit = stated.values["groups"], stated.values["unit"]
     section = stated.sections["groups"]
@@ -125,7 +125,7 @@ def read_groups(stated: Stated) -> PlanFile:
     return stated.plan_file(plan, columns, groups=FrozenMap(section.values))
 
 
-def _refuse_beside(stated: Stated, has: str, axis: str, names: Sequence[str], called: str) -> None:
+def _refuse_beside(stated: ParsedPlan, has: str, axis: str, names: Sequence[str], called: str) -> None:
     """Refuse other attributes than the place, and one that is called as the axis."""
     attributes = stated.attributes
     if len(attributes) > 1:
@@ -137,7 +137,7 @@ def _refuse_beside(stated: Stated, has: str, axis: str, names: Sequence[str], ca
             raise attribute.section.problem(f"is called as {called}: call the place another")
 
 
-def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
+def _columns(stated: ParsedPlan, rows: Rows, place: str) -> dict[str, str]:
     """Return the columns of the private table; people need no region, since the group list has it."""
     groups, section, count = stated.values["groups"], stated.sections["groups"], stated.values["data"]["count"]
     attribute = stated.attributes[place]
@@ -157,7 +157,7 @@ def _columns(stated: Stated, rows: Rows, place: str) -> dict[str, str]:
     return columns
 
 
-def _read_list(stated: Stated, column: str, regions: Hierarchy) -> GroupList | None:
+def _read_list(stated: ParsedPlan, column: str, regions: Hierarchy) -> GroupList | None:
     groups, section = stated.values["groups"], stated.sections["groups"]
     if groups["list"] is None:
         for key in ("list_group", "list_region", "list_sha256"):
@@ -179,7 +179,7 @@ def _read_list(stated: Stated, column: str, regions: Hierarchy) -> GroupList | N
 # A plan file with a section [graph] that counts degrees, of the whole graph or, with one attribute, by place.
 
 
-def read_degrees(stated: Stated) -> PlanFile:
+def read_degrees(stated: ParsedPlan) -> PlanFile:
     """Make a plan of a file that counts degrees; private data is not read."""
     section, folder, told = stated.sections, stated.path.parent, stated.values["graph"]
     unknown = stated.values["data"]["unknown"]
@@ -199,7 +199,7 @@ def read_degrees(stated: Stated) -> PlanFile:
     return stated.plan_file(plan, columns, graph=graph, description=described)
 
 
-def _plan(stated: Stated, trees: Mapping[str, Hierarchy], **more: Any) -> Plan:
+def _plan(stated: ParsedPlan, trees: Mapping[str, Hierarchy], **more: Any) -> Plan:
     told, unit = stated.values["graph"], stated.values["unit"]
     both: dict[str, Any] = {
         **{name: told[name] for name in ("relation", "largest", "form", "directed", "degree")},
@@ -259,7 +259,7 @@ def family_of(values: Mapping[str, Any]) -> str:
     return fields.DEGREES if isinstance(graph, Mapping) and graph.get("counts") == DEGREES else fields.RECORDS
 
 
-def _read_spine(stated: Stated) -> PlanFile:
+def _read_spine(stated: ParsedPlan) -> PlanFile:
     values, section, folder = stated.values, stated.sections, stated.path.parent
     data, split, unknown = values["data"], values["loss"]["split"], values["data"]["unknown"]
     _check_order(section["spine"], values["spine"]["order"], stated.attributes)
@@ -411,7 +411,7 @@ def _with_elsewhere(
     return {name: own.get(id(tree), tree) if name in added else tree for name, tree in trees.items()}
 
 
-def _check_unknown(stated: Stated, unknown: Mapping[str, str], trees: Mapping[str, Hierarchy]) -> None:
+def _check_unknown(stated: ParsedPlan, unknown: Mapping[str, str], trees: Mapping[str, Hierarchy]) -> None:
     """Refuse a missing leaf for unknown codes, before private data is read."""
     for attribute, code in unknown.items():
         if code not in ("error", "drop") and code not in trees[attribute].codes[-1].to_pylist():

@@ -251,7 +251,7 @@ _FIRST_ASKED = ("graph", ATTRIBUTE, "", "spine", "groups")
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
+class ParsedPlan:
     """The parsed fields of a plan file, each checked by itself."""
 
     path: Path
@@ -361,7 +361,7 @@ class Stated:
         )
 
 
-def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, stand_in: Number | None) -> Stated:
+def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, stand_in: Number | None) -> ParsedPlan:
     """Read every field; if no loss is stated, the epsilon `stand_in` may replace it."""
     named = fields.sections(family)
     homes: dict[str, str] = {}
@@ -393,7 +393,7 @@ def read_stated(path: Path, text: str, given: Mapping[str, Any], family: str, st
     is_open = loss["epsilon"] is None and loss["rho"] is None
     if is_open:
         loss["epsilon"] = stand_in
-    return Stated(path, text, family, sections, values, attributes, is_open)
+    return ParsedPlan(path, text, family, sections, values, attributes, is_open)
 
 
 def _check_data(section: Section, data: dict[str, Any], folder: Path) -> None:
