@@ -114,8 +114,8 @@ def publish(
         options = replace(options, keep_measurements=options.keep_measurements or file.keep_measurements)
     if part is not None and plan.reader.axis is not None:
         raise PlanError(
-            f"a release of {plan.reader.name} by region is written as one part, since its intervals rest on all that "
-            "was measured together: leave `part` out"
+            "a release of group sizes or degrees is written as one part, since its intervals rest on all that was "
+            "measured together: leave `part` out"
         )
     run, place = ChargedRun(plan, options, facts), Path(out)
     with claimed(place, force) as beside:
