@@ -15,6 +15,33 @@ from treetop.checking.check import check_folder
 from treetop.release.folder import file_sha256
 
 
+def every_part(value: Any) -> list[tuple[Any, Any]]:
+    """The parts of a part of a card by name or number."""
+    return list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+
+
+def places(
+    value: Any, path: tuple[Any, ...] = (), parts: Callable[[Any], list[tuple[Any, Any]]] = every_part
+) -> list[tuple[Any, ...]]:
+    """Every place in a card, by its path; the card itself first."""
+    return [path, *(place for name, item in parts(value) for place in places(item, (*path, name), parts))]
+
+
+def at(card: Any, path: tuple[Any, ...]) -> Any:
+    for name in path:
+        card = card[name]
+    return card
+
+
+def put(card: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy of a card with another value at a place."""
+    if not path:
+        return new
+    copy = json.loads(json.dumps(card))
+    at(copy, path[:-1])[path[-1]] = new
+    return copy
+
+
 def findings(folder: Path) -> list[str]:
     return [finding for verdict in check_folder(folder) for finding in verdict.findings]
 

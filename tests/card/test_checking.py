@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
-from tests.forging import card_of, edit_table, findings, restate
+from tests.forging import at, card_of, edit_table, findings, places, put, restate
 from treetop.card import schema
 from treetop.checking import arithmetic
 from treetop.checking.check import _Check, _verdict, check_folder
@@ -189,11 +190,8 @@ def test_a_folder_without_a_card_is_no_release(tmp_path: Path) -> None:
         list(check_folder(tmp_path))
 
 
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if items is None:
-        return [path]
-    return [place for name, item in items for place in leaves(item, (*path, name))]
+def leaves(card: Any) -> list[tuple[Any, ...]]:
+    return [path for path in places(card) if not isinstance(at(card, path), dict | list)]
 
 
 # What a card states and nothing in the folder can confirm.
@@ -218,13 +216,9 @@ CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 def test_no_change_of_a_checked_value_passes_and_none_breaks_the_checker(pristine: Path, data: st.DataObject) -> None:
     card = card_of(pristine)
     path = data.draw(st.sampled_from([path for path in leaves(card) if path[0] not in FACTS]))
-    target = card
-    for name in path[:-1]:
-        target = target[name]
-    new = data.draw(odd)
-    same = target[path[-1]] == new and isinstance(new, bool) == isinstance(target[path[-1]], bool)
-    target[path[-1]] = new
-    assert same or check_card(card, pristine)
+    old, new = at(card, path), data.draw(odd)
+    same = old == new and isinstance(new, bool) == isinstance(old, bool)
+    assert same or check_card(put(card, path, new), pristine)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
@@ -232,13 +226,8 @@ def test_no_change_of_a_checked_value_passes_and_none_breaks_the_checker(pristin
 def test_whatever_stands_in_the_card_the_checker_answers(pristine: Path, folder: Path, data: st.DataObject) -> None:
     card = card_of(pristine)
     for _ in range(data.draw(st.integers(1, 3))):
-        target = card
-        *names, last = data.draw(st.sampled_from(leaves(card_of(pristine))))
-        try:
-            for name in names:
-                target = target[name]
-            target[last] = data.draw(odd)
-        except (TypeError, KeyError, IndexError):
-            continue
+        path = data.draw(st.sampled_from(leaves(card_of(pristine))))
+        with suppress(TypeError, KeyError, IndexError):
+            card = put(card, path, data.draw(odd))
     (folder / "card.json").write_text(json.dumps(card), encoding="utf-8")
     assert findings(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treetop as tt
-from tests.forging import card_of
+from tests.forging import card_of, places, put
 from treetop.card import RunInfo, describe_release, validate
 from treetop.card.schema import FINISHED, findings, schema
 from treetop.errors import ReleaseError
 
 REFERENCE = jsonschema.Draft202012Validator(schema())
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in a JSON value, by its path."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for name, item in items for place in places(item, (*path, name)))]
-
-
-def put(card: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy of a card with another value at a place."""
-    if not path:
-        return new
-    copy = json.loads(json.dumps(card))
-    target = copy
-    for name in path[:-1]:
-        target = target[name]
-    target[path[-1]] = new
-    return copy
 
 
 def test_the_schema_is_a_schema() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from tests.forging import card_of, findings, restate
+from tests.forging import card_of, findings, places, put, restate
 from treetop._util.distribution import VERSION
 from treetop.card import RunInfo, in_words
 from treetop.card import run_info as facts
@@ -135,7 +135,7 @@ def test_a_card_of_wrong_types_is_refused_in_one_way(name: str, tmp_path: Path) 
     card = card_of(folder)
     (folder / "card.html").unlink()  # so that only the card itself can be found wrong
     wrong: list[object] = [None, True, -1.5, "x", [1], {}]
-    for path, bad in product(places(card), wrong):
+    for path, bad in product(places(card, parts=parts), wrong):
         (folder / "card.json").write_text(json.dumps(put(card, path, bad)), encoding="utf-8")
         try:
             release = tt.Release.load(folder)
@@ -145,20 +145,6 @@ def test_a_card_of_wrong_types_is_refused_in_one_way(name: str, tmp_path: Path) 
             release.estimates()
         except (ReleaseError, tt.TreetopError):
             continue
-
-
-def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    return [path, *(place for name, item in parts(value) for place in places(item, (*path, name)))]
-
-
-def put(card: object, path: tuple[object, ...], new: object) -> object:
-    if not path:
-        return new
-    name, *rest = path
-    if isinstance(card, dict):
-        return {**card, name: put(card[name], tuple(rest), new)}
-    assert isinstance(card, list) and isinstance(name, int)
-    return [*card[:name], put(card[name], tuple(rest), new), *card[name + 1 :]]
 
 
 def test_a_commuter_is_a_person(tmp_path: Path) -> None:

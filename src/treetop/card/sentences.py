@@ -49,16 +49,6 @@ def _protected_degrees(relation: str, directed: bool, degree: Any, neighbours: A
     return DegreeUnit(facts, neighbours, "histogram", 1, entity, contributions=1 if facts.cut else None).sentence()
 
 
-def _own_leaves(leaves: Mapping[str, str]) -> str:
-    told = ", ".join(f"{attribute} under {code!r}" for attribute, code in leaves.items())
-    return f"Codes that are not in their hierarchy were counted under a leaf of their own: {told}."
-
-
-def _dropped_rows(values: Mapping[str, Sequence[str]]) -> str:
-    either = ", or with ".join(say_kept({name: listed}) for name, listed in values.items())
-    return f"Rows with {either} are no part of the data set. This was decided before the table was read."
-
-
 def _fact(table: str, states: Sequence[str], unchecked: bool) -> str:
     told = "; ".join(CHOICES["state"][state] for state in states)
     return f"{table}: {told}{'; the private table is not compared with it' if unchecked else ''}."
@@ -158,8 +148,6 @@ TEXTS: Mapping[str, Text] = {
     "composition.ledger": _earlier,
     "counted.limit": _limit,
     "counted.distinct": _distinct,
-    "rows.dropped": _dropped_rows,
-    "unknown.own_leaf": _own_leaves,
     "fact": _fact,
     "graph.edges": lambda graph, number: GraphRules.of(graph).sentences()[number],
     "graph.degrees": lambda relation, directed, degree, number: DegreeFacts(
@@ -342,6 +330,8 @@ _WAYS: Mapping[str, Callable[[Any], str]] = {
     "and": " and ".join,
     "by": " and by ".join,
     "kept": say_kept,
+    "either": lambda values: ", or with ".join(say_kept({name: listed}) for name, listed in values.items()),
+    "under": lambda leaves: ", ".join(f"{attribute} under {code!r}" for attribute, code in leaves.items()),
     "thousands": lambda numbers: ", ".join(f"{number:,}" for number in numbers),
     "number": lambda exact: plain(Fraction(exact)),
     "percent": lambda share: f"{100 * float(Fraction(share)):g} %",
