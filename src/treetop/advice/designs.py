@@ -600,7 +600,8 @@ class JointSearch(Search):
         """Return the tables that are worth their share; every attribute is told apart down to its leaves."""
         now = self.now()
         best = replace(now, margins=tuple(table for table in dict.fromkeys((*now.margins, *self.wanted)) if any(table)))
-        for table in sorted(best.margins, key=lambda table: -math.prod(map(_size_at, self.sizes, table))):
+        tables = self.tables(best)
+        for table in sorted(best.margins, key=tables.nodes, reverse=True):
             fewer = replace(best, margins=tuple(one for one in best.margins if one != table))
             if table not in self.wanted and self._keeps(fewer) and self.value(fewer) <= self.value(best):
                 best = fewer
@@ -624,10 +625,6 @@ class JointSearch(Search):
 
     def _keeps(self, candidate: Candidate) -> bool:
         return self.as_plan(candidate) is not None
-
-
-def _size_at(sizes: Sequence[int], depth: int) -> int:
-    return sizes[depth]
 
 
 def _coarser(steps: Steps, attribute: int, depth: float = math.inf) -> int:
