@@ -24,7 +24,7 @@ from .faults import Fault, Patch
 checks: Any = import_module("treetop.plan.constraints_kept")
 descents: Any = import_module("treetop.measure.descent")
 levels: Any = import_module("treetop.measure.level")
-known: Any = import_module("treetop.measure.bounded")
+known: Any = import_module("treetop.measure.facts")
 engines: Any = import_module("treetop.measure.descent")
 
 

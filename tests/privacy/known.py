@@ -171,8 +171,8 @@ def facts_that_are_not_compared_refuse_no_table(tree: str, facts: Facts, most: i
 
 
 def _checked(plan: tt.Plan, rows: Rows) -> Any:
-    from treetop.measure.bounded import refuse_contradiction
     from treetop.measure.descent import descent_of
+    from treetop.measure.facts import refuse_contradiction
 
     refuse_contradiction(plan.public_facts, counts_of(plan, rows))
     return descent_of(plan)

@@ -25,7 +25,6 @@ from .neighbours import Rows, table_of
 levels: Any = import_module("treetop.measure.level")
 blocks: Any = import_module("treetop.measure.blocks")
 merged: Any = import_module("treetop.measure.merged")
-limited: Any = import_module("treetop.measure.bounded")
 
 
 @dataclass
@@ -94,7 +93,6 @@ class Measured:
             mock.patch.object(descents, "measure_margins", with_margins),
             mock.patch.object(blocks, "measure_cells", with_cells),
             mock.patch.object(merged, "measure_cells", with_cells),
-            mock.patch.object(limited, "measure_cells", with_cells),
             mock.patch.object(levels._Measuring, "__init__", with_children),
             # So that both tables have the same words for ties.
             mock.patch.object(Counts, "digest_under", return_value=bytes(32)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import treetop as tt
-from treetop.measure.bounded import leaf_nodes
+from treetop.measure.facts import leaf_nodes
 from treetop.noise import Key
 from treetop.plan.file import read_plan
 from treetop.release.measurements import surviving

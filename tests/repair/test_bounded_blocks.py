@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from treetop._util.numbers import NO_BOUND
-from treetop.repair.bounded_blocks import repair_bounded_block
+from treetop.repair.two_sided import repair_bounded_block
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -21,7 +21,7 @@ def repaired(target: Reals, lower: Ints, upper: Ints, rows: Ints, columns: Ints,
     """The block that the kernel writes, and by how much it says that columns are off."""
     out = np.full(target.size, -1, np.int64)
     bounds = [np.asarray(one, np.int64).ravel() for one in (lower, upper)]
-    off = repair_bounded_block(target.ravel(), bounds[0], bounds[1], rows, columns, spare, 12.0, 0.01, 200, out)
+    off = repair_bounded_block(target.ravel(), bounds[0], bounds[1], rows, columns, spare, 4.0, 0.01, 200, out)
     return out.reshape(target.shape), int(off)
 
 
@@ -100,3 +100,14 @@ def test_impossible_cells_stay_empty_and_a_row_that_cannot_be_kept_is_refused() 
         repaired(target, none, apart, np.array([51, 4]), np.array([51, 4]))
     with pytest.raises(ValueError, match="same sum"):
         repaired(target, none, apart, np.array([5, 4]), np.array([5, 5]))
+
+
+def test_a_clear_cell_keeps_its_measurement_and_small_ones_make_up_for_small_ones() -> None:
+    target = np.array([[300.0, 2.0], [3.0, 2.0], [-9.0, 3.0]])
+    lower, upper = np.zeros((3, 2), np.int64), np.array([[NO_BOUND, NO_BOUND], [6, 9], [9, 9]])
+    rows, columns = np.array([303, 8, 8]), np.array([309, 10])
+    one, other = np.zeros((2, 6), np.int64)
+    for sigma, out in ((4.0, one), (1e9, other)):
+        bounds = lower.ravel(), upper.ravel()
+        assert repair_bounded_block(target.ravel(), *bounds, rows, columns, 0, sigma, 0.01, 200, out) == 0
+    assert abs(one[0] - 300) <= 1 < other[0] - 300

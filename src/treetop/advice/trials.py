@@ -46,8 +46,8 @@ from treetop.domain.constraints import PublicFacts, TableFact
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL
 from treetop.errors import FactError, PlanError
-from treetop.measure.bounded import contradiction, leaf_nodes
 from treetop.measure.descent import descent_of
+from treetop.measure.facts import contradiction, leaf_nodes
 from treetop.measure.questions import leaves_of
 from treetop.measure.readers import leaves_above_zero
 from treetop.measure.vectors import measured_groups

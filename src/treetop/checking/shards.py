@@ -16,7 +16,7 @@ from treetop._util.dtypes import Ints
 from treetop.checking.counting import compared, differences, told
 from treetop.counts.counts import pack
 from treetop.errors import ReleaseError
-from treetop.measure.bounded import FactCounts
+from treetop.measure.facts import FactCounts
 from treetop.measure.measure import NOTHING, Evidence
 from treetop.release import folder as files
 from treetop.release.margins import codes_of

@@ -188,7 +188,7 @@ def _named(spine: Spine, name: object) -> Margin:
 
 
 def exact_margins(spine: Spine, margins: Sequence[Margin]) -> tuple[bool, ...]:
-    """Return which margins are kept: the released counts add up to them exactly. The others are kept nearly."""
+    """Return which margins are kept: the released counts add up to them exactly. The others are measured only."""
     stages = [stage for level in spine.levels for stage in stages_of(spine, level)]
     return exact_tables(stages, [len(tree.levels) for tree in spine.trees], [margin.depths for margin in margins])
 
@@ -248,16 +248,15 @@ def is_within(coarse: Sequence[int], fine: Sequence[int]) -> bool:
 
 
 def refuse_crossing(spine: Spine, margins: Sequence[Margin]) -> None:
-    """Refuse margins that counts agree with only nearly, where a step refines several attributes at once."""
+    """Refuse margins that are not kept, if a step refines several attributes at once."""
     merged = next((level for level in spine.levels if level.is_merged), None)
     if merged is None or all(len(margin.attributes) == 1 for margin in margins):
         return
     for margin, exact in zip(margins, exact_margins(spine, margins), strict=True):
         if not exact:
             raise PlanError(
-                f"the margin {margin.name!r} crosses another, so that counts could agree with it only nearly, and the "
-                f"merged step {merged.name!r} cannot do that: leave out the margin, or refine one attribute after the "
-                "other"
+                f"the margin {margin.name!r} crosses another and cannot be kept beside it, and the merged step "
+                f"{merged.name!r} keeps all margins: leave out the margin, or refine one attribute after the other"
             )
 
 

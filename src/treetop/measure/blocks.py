@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import copy_into
 from treetop._util.kernel import kernel, kernel_in_place
+from treetop._util.numbers import NO_BOUND
 from treetop.counts.counts import Counts
+from treetop.domain.spine_level import AttributeStep
 from treetop.engine.engine import Executor
 from treetop.measure.batch import repaired_by
 from treetop.measure.level import Frontier, Step, seeds
@@ -24,9 +26,10 @@ from treetop.measure.measure import NOTHING, add_counts
 from treetop.measure.regrouped import Blocks, Refined, RefinedLevel, cells_from
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
+from treetop.repair.bounded import repair_bounded
 from treetop.repair.state import EUCLIDEAN, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 from treetop.repair.streamed import repair_streamed
-from treetop.repair.two_sided import CLEAR, MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block
+from treetop.repair.two_sided import CLEAR, MOST_ROUNDS, MOST_SWEEPS, TOLERANCE, repair_block, repair_bounded_block
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -52,28 +55,6 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class SoftMarginal:
-    """A table that the children agree with as nearly as their columns allow."""
-
-    groups: Ints = field(repr=False)
-    """Row of the table for each node, block by block."""
-    kept: Ints = field(repr=False)
-    """Cells of the table, with the axes of `Columns.kept`."""
-    variance: float
-    """Variance of the noise of one cell."""
-
-
-@dataclass(frozen=True, eq=False)
-class TargetShift:
-    """Shifts of measurements before the fit, towards a table that they should nearly agree with."""
-
-    groups: Ints = field(repr=False)
-    """Row of the shifts for each node."""
-    by: Reals = field(repr=False)
-    """Shifts by group and node of the refined attribute."""
-
-
-@dataclass(frozen=True, eq=False)
 class BlockTask:
     """Some blocks with everything that their repair needs. Private: contains counts and the key."""
 
@@ -89,21 +70,20 @@ class BlockTask:
     """Key of the level's noise (secret)."""
     rows: int = 0
     """Number of rows in the blocks before these."""
-    moves: tuple[TargetShift, ...] = ()
-    """Shifts of the measurements of these rows."""
+    limited: bool = False
+    """Whether some cells are impossible or bounded."""
 
 
 def refine_blocks(
-    blocks: Blocks, counts: Counts, columns: Columns, nearly: Sequence[SoftMarginal], key: Key, executor: Executor,
-    every: int | None = None,
+    blocks: Blocks, counts: Counts, columns: Columns, key: Key, executor: Executor, every: int | None = None,
+    limited: bool = False,
 ) -> RefinedLevel:  # fmt: skip
-    """Return the retained children of a frontier; they agree with the columns, and nearly with other tables.
+    """Return the retained children of a frontier; they agree with the columns.
 
-    `every` selects the evidence, as in `refine`.
+    If some are impossible or bounded, they agree as nearly as the bounds allow. `every` selects the evidence, as in
+    `refine`.
     """
-    tasks = block_tasks(blocks, columns, counts, key)
-    for near in nearly:
-        tasks = moved_tasks(tasks, near, executor)
+    tasks = block_tasks(blocks, columns, counts, key, limited)
     return RefinedLevel.of(blocks, every, _run_tasks(tasks, executor, blocks.step.keeps_all(every)))
 
 
@@ -116,41 +96,10 @@ def _run_tasks(tasks: Sequence[BlockTask], executor: Executor, keep_all: bool) -
             yield from executor.map(_run_all if keep_all else _run, some)
 
 
-def moved_tasks(tasks: Sequence[BlockTask], near: SoftMarginal, executor: Executor) -> list[BlockTask]:
-    """Shift measurements towards a table, each by its share of the gap between the table and their sum.
-
-    This is the best linear update of independent measurements by a noisy sum of them.
-    """
-    own = [near.groups[task.rows : task.rows + len(task.above)] for task in tasks]
-    total, number = np.zeros(near.kept.shape), np.zeros(near.kept.shape)
-    pieces = [piece for task in tasks for piece in (_pieces(task) if _is_large(task) else [task])]
-    asked = [(piece, near.groups[piece.rows : piece.rows + len(piece.above)], near.kept.shape) for piece in pieces]
-    for summed, counted in executor.map(_sum_up, asked):
-        total += summed
-        number += counted
-    how = tasks[0].step.how if tasks else None
-    variance = how.law.standard_deviation**2 if isinstance(how, Measured) else 0.0
-    by = (near.kept - total) * variance / np.maximum(number * variance + near.variance, 1e-9)
-    return [replace(task, moves=(*task.moves, TargetShift(one, by))) for task, one in zip(tasks, own, strict=True)]
-
-
-def _sum_up(asked: tuple[BlockTask, Ints, tuple[int, int]]) -> tuple[Reals, Reals]:
-    """Return the sum and the number of a task's measurements in every cell of a table."""
-    task, groups, shape = asked
-    slots = task.step.fanout(task.above)
-    value, _, _ = measure_cells(task, slots)
-    cell = np.repeat(groups, slots) * shape[1] + _children(task, slots)
-    size = shape[0] * shape[1]
-    total, number = (np.zeros(size), np.zeros(size))
-    total += np.bincount(cell, wanted_of(task, slots, value), minlength=size)
-    number += np.bincount(cell, minlength=size)
-    return total.reshape(shape), number.reshape(shape)
-
-
-def block_tasks(blocks: Blocks, columns: Columns, counts: Counts, key: Key) -> list[BlockTask]:
+def block_tasks(blocks: Blocks, columns: Columns, counts: Counts, key: Key, limited: bool = False) -> list[BlockTask]:
     """Cut rows into tasks of whole blocks; a large block is a task of its own."""
     step, above, groups = blocks.step, blocks.above, blocks.groups
-    return [BlockTask(step, above[a:b], groups[a:b], columns, counts, key, a) for a, b in cut_blocks(blocks)]
+    return [BlockTask(step, above[a:b], groups[a:b], columns, counts, key, a, limited) for a, b in cut_blocks(blocks)]
 
 
 def cut_blocks(blocks: Blocks) -> Iterator[tuple[int, int]]:
@@ -175,20 +124,18 @@ def _run(task: BlockTask, keep_all: bool = False) -> Refined:
     step, above = task.step, task.above
     slots = step.fanout(above)
     value, start, stop = measure_cells(task, slots)
-    wanted, ties, sigma = wanted_of(task, slots, value), ties_of(task), sigma_of(step)
-    alone = value[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, above.count, ties)
+    ties, sigma, code, order = ties_of(task), sigma_of(step), step.repair.code or 0, step.order.code
+    if task.limited:
+        out = _within_bounds(task, slots, value, ties, sigma)
+        return kept_cells(task, slots, value, out, start, stop, keep_all)
+    alone = value[:0] if step.repair.code is not None else repaired_rows(step, value, slots, above.count, ties)
     out, (refined,) = np.zeros(len(value), np.int64), step.level.parts
     node = np.ascontiguousarray(above.nodes[refined.attribute])  # for other strides it would be compiled again
     repair_blocks(
-        wanted, alone, slots, above.count, node, task.groups, refined.first, task.columns.kept, sigma,
-        step.repair.code or 0, step.order.code, ties, out,
+        value, alone, slots, above.count, node, task.groups, refined.first, task.columns.kept, sigma, code, order, ties,
+        out,
     )  # fmt: skip
     return kept_cells(task, slots, value, out, start, stop, keep_all)
-
-
-def wanted_of(task: BlockTask, slots: Ints, value: Ints) -> Ints:
-    """Return the measurements of a task, shifted towards tables that they should nearly agree with."""
-    return value + np.rint(_moves(task, slots)).astype(np.int64) if task.moves else value
 
 
 def ties_of(task: BlockTask) -> Ints:
@@ -203,7 +150,7 @@ def sigma_of(step: Step) -> float:
 
 def _is_large(task: BlockTask) -> bool:
     """Whether a task is one block that is too large for memory."""
-    if task.step.level.widest * len(task.above) <= LARGE:
+    if task.limited or task.step.level.widest * len(task.above) <= LARGE:
         return False
     (refined,) = task.step.level.parts
     node, groups = task.above.nodes[refined.attribute], task.groups
@@ -221,7 +168,6 @@ def _pieces(task: BlockTask) -> list[BlockTask]:
             above=task.above[first : first + height],
             groups=task.groups[first : first + height],
             rows=task.rows + first,
-            moves=tuple(replace(one, groups=one.groups[first : first + height]) for one in task.moves),
         )
         for first in range(0, len(task.above), height)
     ]
@@ -240,20 +186,19 @@ class _Piece:
 
     def opened(self) -> tuple[Reals, NDArray[np.bool_]]:
         step, count, ties = self.task.step, self.task.above.count, ties_of(self.task)
-        slots, wanted = self._wanted()
-        alone = wanted[:0] if step.repair.code is not None else repaired_rows(step, wanted, slots, count, ties)
-        target, likely = np.empty(len(wanted)), np.empty(len(wanted), np.bool_)
-        set_targets(wanted, alone, count, sigma_of(step), step.repair.code or 0, step.order.code, ties, target, likely)
+        slots, value = self._measured()
+        alone = value[:0] if step.repair.code is not None else repaired_rows(step, value, slots, count, ties)
+        target, likely = np.empty(len(value)), np.empty(len(value), np.bool_)
+        set_targets(value, alone, count, sigma_of(step), step.repair.code or 0, step.order.code, ties, target, likely)
         return target, likely
 
     def targets(self) -> Reals:
-        _, wanted = self._wanted()
         far = 0.0 if self.task.step.repair.code == EUCLIDEAN else FAR * sigma_of(self.task.step)
-        return wanted.astype(np.float64) - far
+        return self._measured()[1].astype(np.float64) - far
 
-    def _wanted(self) -> tuple[Ints, Ints]:
+    def _measured(self) -> tuple[Ints, Ints]:
         slots = self.task.step.fanout(self.task.above)
-        return slots, wanted_of(self.task, slots, measure_cells(self.task, slots)[0])
+        return slots, measure_cells(self.task, slots)[0]
 
 
 def _run_large(task: BlockTask, executor: Executor, keep_all: bool) -> Refined:
@@ -316,14 +261,6 @@ def _children(task: BlockTask, slots: Ints) -> Ints:
     eldest = refined.first[task.above.nodes[refined.attribute]]
     children: Ints = np.arange(int(slots.sum())) + np.repeat(eldest - before, slots)
     return children
-
-
-def _moves(task: BlockTask, slots: Ints) -> Reals:
-    """Return the shift of every measurement of a task."""
-    moved = np.zeros(int(slots.sum()))
-    for one in task.moves:
-        moved += one.by[np.repeat(one.groups, slots), _children(task, slots)]
-    return moved
 
 
 @kernel
@@ -409,6 +346,98 @@ def set_targets(
                 target[k] = x[j]
             else:
                 target[k] = repaired if repaired > 0 else x[j] - FAR * sigma
+
+
+# Levels with impossible or bounded cells: rows are exact and within their bounds, columns as near as these allow.
+
+
+def _within_bounds(task: BlockTask, slots: Ints, value: Ints, ties: Ints, sigma: float) -> Ints:
+    """Return the whole numbers of a task's cells, repaired within their bounds block by block.
+
+    The columns are first scaled to the total of the rows: a level above may have left an attribute's nodes with other
+    counts than the margin has. Cells of a block without a slot are zero. A block with very many cells keeps its rows as
+    they are repaired alone.
+    """
+    step, above, count, (refined,) = task.step, task.above, task.above.count, task.step.level.parts
+    lower, upper = np.zeros_like(value), np.full(len(value), NO_BOUND, np.int64)
+    if step.facts is not None:
+        lower, upper = step.bounds(above)
+    target, out = np.empty(len(value)), np.empty(len(value), np.int64)
+    repair_rows(value, lower, upper, slots, count, sigma, step.repair.code or 0, step.order.code, ties, target, out)
+    node, child = above.nodes[refined.attribute], _children(task, slots)
+    only = step.first_children(above)[refined.attribute].astype(np.int64)
+    changes = np.flatnonzero((np.diff(task.groups) != 0) | (np.diff(node) != 0)) + 1
+    before = np.concatenate([[0], np.cumsum(slots)])
+    for first, last in pairwise([0, *changes.tolist(), len(slots)]):
+        eldest, after = int(refined.first[node[first]]), int(refined.first[node[first] + 1])
+        width, height, rows = after - eldest, last - first, count[first:last]
+        if not slots[first:last].any() or width * height > LARGE:
+            continue
+        own = slice(int(before[first]), int(before[last]))
+        place = np.repeat(np.arange(height), slots[first:last]) * width + child[own] - eldest
+        targets, (least, most, whole) = np.zeros(width * height), np.zeros((3, width * height), np.int64)
+        targets[place], least[place], most[place] = target[own], lower[own], upper[own]
+        alone = np.flatnonzero(slots[first:last] == 0)
+        fixed = alone * width + only[first:last][alone] - eldest
+        least[fixed] = most[fixed] = rows[alone]
+        columns = brought_to(task.columns.kept[task.groups[first], eldest:after], int(rows.sum()))
+        repair_bounded_block(targets, least, most, rows, columns, 0, sigma, TOLERANCE, MOST_SWEEPS, whole)
+        out[own] = whole[place]
+    return out
+
+
+@kernel
+def repair_rows(
+    value: Ints, lower: Ints, upper: Ints, slots: Ints, count: Ints, sigma: float, kind: int, order: int, ties: Ints,
+    target: Reals, alone: Ints,
+) -> None:  # fmt: skip
+    """Write every row as repaired alone within its bounds, and the targets of its cells.
+
+    Targets are those of `set_targets`.
+    """
+    state, scratch = np.empty(STATE_SIZE, np.int64), np.empty(SCRATCH_SIZE, np.int64)
+    at = 0
+    for i in range(len(slots)):
+        end = at + slots[i]
+        if slots[i] > 0:
+            x, own = value[at:end], alone[at:end]
+            repair_bounded(
+                x, lower[at:end], upper[at:end], count[i], kind, order, np.uint64(ties[i]), state, scratch, own
+            )
+            for k in range(at, end):
+                if kind == EUCLIDEAN or value[k] > CLEAR * sigma:
+                    target[k] = value[k]
+                else:
+                    target[k] = alone[k] if alone[k] > 0 else value[k] - FAR * sigma
+        at = end
+
+
+def columns_of_rows(kept: Ints, blocks: Blocks, refined: AttributeStep) -> Ints:
+    """Return the columns of a margin, block by block, in proportion to the total of the block's rows."""
+    columns, total = kept.copy(), blocks.counts()
+    group, parent = np.divmod(blocks.number, len(refined.first) - 1)
+    for row, first, last, count in zip(group, refined.first[parent], refined.first[parent + 1], total, strict=True):
+        columns[row, first:last] = brought_to(columns[row, first:last], int(count))
+    return columns
+
+
+def brought_to(columns: Ints, total: int) -> Ints:
+    """Return whole numbers in proportion to `columns` that add up to `total`, by largest remainders.
+
+    >>> brought_to(np.array([3, 1, 0]), 6).tolist()
+    [5, 1, 0]
+    """
+    known = int(columns.sum())
+    if known == total:
+        return columns
+    if known == 0:
+        columns, known = np.ones_like(columns), len(columns)
+    share = columns * (total / known)
+    whole: Ints = np.floor(share).astype(np.int64)
+    most = np.argsort(whole - share, kind="stable")[: max(total - int(whole.sum()), 0)]
+    whole[most] += 1
+    whole[int(np.argmax(whole))] += total - int(whole.sum())  # rounding of very large numbers
+    return whole
 
 
 def kept_cells(

@@ -18,8 +18,8 @@ from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages
 from treetop.domain.spine_level import PlaceNumbering
 from treetop.domain.table_cells import Depths
 from treetop.engine.engine import Executor, Threads
-from treetop.measure.blocks import Columns, SoftMarginal, refine_blocks
-from treetop.measure.bounded import columns_of_rows, possible_counts, refine_bounded, with_invariants
+from treetop.measure.blocks import Columns, columns_of_rows, refine_blocks
+from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, SpillBuffer, Step, gathered, runs
 from treetop.measure.margins import (
     ConsistentMarginals,
@@ -32,7 +32,7 @@ from treetop.measure.margins import (
 )
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders, measure_total
 from treetop.measure.merged import refine_merged
-from treetop.measure.regrouped import Blocks, Groups, RefinedLevel
+from treetop.measure.regrouped import Blocks, RefinedLevel
 from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
@@ -273,24 +273,15 @@ class _Run:
         assert under is not None
         (part,) = step.level.parts
 
-        def groups(depths: Depths) -> Groups:
-            return lambda nodes: groups_under(kept.trees, nodes, under.refined, depths, part.attribute)
+        def groups(nodes: NDArray[np.int32]) -> Ints:
+            return groups_under(kept.trees, nodes, under.refined, under.decided, part.attribute)
 
         cells = by_group(kept.at(under.decided), under.decided, part.attribute)
-        blocks = Blocks.of(step, above, part, groups(under.decided), len(cells), self.room)
+        blocks = Blocks.of(step, above, part, groups, len(cells), self.room)
         if under.after:
             cells = columns_of_rows(cells, blocks, part)
         columns = Columns(cells, kept.measured[under.decided] if under.is_measured else None)
-        nearly = [
-            SoftMarginal(
-                blocks.told(groups(depths)),
-                by_group(kept.near(depths), depths, part.attribute),
-                how.law.standard_deviation**2,
-            )
-            for depths, how in under.nearly
-        ]
-        refine = refine_bounded if under.limited else refine_blocks
-        return refine(blocks, self.counts, columns, nearly, key, self.executor, every)
+        return refine_blocks(blocks, self.counts, columns, key, self.executor, every, under.limited)
 
 
 def _cut(trunk: Frontier, below: Sequence[Step], room: SpillBuffer = MEMORY) -> list[Frontier]:
@@ -401,12 +392,9 @@ def _margins(
         stages = []
         for stage in stages_of(spine, level):
             decided = decided_at(stage, agreed)
-            own_depth = stage.depths[stage.attribute]
-            nearly = [table for table in tables if not table.exact and table.depths[stage.attribute] >= own_depth]
-            near = tuple((tuple(map(min, table.depths, stage.depths)), table.how) for table in nearly)
             limits = isinstance(level, NarrowLevel) or is_limited(spine, plan.public_facts, level)
             after = level.index in limited and not limits
-            under_one = MarginalConstraint(decided or (), stage.depths, level.index in parts, limits, after, near)
+            under_one = MarginalConstraint(decided or (), stage.depths, level.index in parts, limits, after)
             stages.append(None if decided is None else under_one)
         under.append(tuple(stages))
     return Margins(spine.trees, tuple(map(tuple, own)), tuple(tables), beside), tuple(under)

@@ -47,7 +47,7 @@ class Table:
     part: int
     """Index of the table in the workload."""
     exact: bool = True
-    """Whether the counts agree with it exactly. If not, they agree as nearly as the exact tables allow."""
+    """Whether the counts agree with it exactly. If not, it is measured only, because it crosses another table."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,6 @@ class MarginalConstraint:
     """Whether some of its cells are impossible or bounded; it then agrees as nearly as possible."""
     after: bool = False
     """Whether such a level is above it; it then agrees, in proportion, with the attribute's counts of that level."""
-    nearly: tuple[tuple[Depths, Measured], ...] = ()
-    """Tables that cross `decided`, each with its noise; the counts agree with them as nearly as possible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +93,7 @@ class ConsistentMarginals:
 
     def at(self, depths: Depths) -> Ints:
         """Return the counts of a table by summing up an exactly kept one."""
-        return self._summed(depths, exact=True)
-
-    def near(self, depths: Depths) -> Ints:
-        """Return the counts of a table by summing up one that is not kept exactly."""
-        return self._summed(depths, exact=False)
-
-    def _summed(self, depths: Depths, exact: bool) -> Ints:
-        finer = next(own for own in self.counts if self.is_exact(own) == exact and is_within(depths, own))
+        finer = next(own for own in self.counts if self.is_exact(own) and is_within(depths, own))
         return coarser(self.trees, self.counts[finer], finer, depths)
 
     def is_exact(self, depths: Depths) -> bool:

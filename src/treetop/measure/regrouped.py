@@ -75,13 +75,6 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.spine)
 
-    def told(self, groups: Groups) -> Ints:
-        """Return the rows' groups of another table, block by block."""
-        found = self.room.array((len(self),), np.int64)
-        for run in runs(len(self)):
-            found[run] = groups(self.above.nodes[:, run])
-        return found
-
     def counts(self) -> Ints:
         """Return the total count of every block."""
         return np.add.reduceat(self.above.count, np.cumsum(self.rows) - self.rows)

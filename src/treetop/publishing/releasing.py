@@ -27,8 +27,8 @@ from treetop.engine.engine import AUTO, Engine, Machine, as_engine
 from treetop.errors import DataError, PlanError
 from treetop.io.table import Table, rows_at_most
 from treetop.ledger import Ledger
-from treetop.measure.bounded import refuse_contradiction
 from treetop.measure.descent import descent_of
+from treetop.measure.facts import refuse_contradiction
 from treetop.measure.measure import measuring
 from treetop.measure.readers import (
     check_table,

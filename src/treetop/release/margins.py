@@ -34,7 +34,7 @@ class MarginTable:
     """Released counts: the sums of the leaves, with remainders."""
     measured: Ints = field(repr=False)
     exact: bool = True
-    """Whether the leaves add up to the counts exactly; margins that cross agree as nearly as they can."""
+    """Whether the leaves add up to the counts exactly; margins that cross others may not."""
     known: tuple[Ints, Ints] | None = field(default=None, repr=False)
     """Lower and upper bounds of each cell by public facts."""
     evidence: TableEvidence | None = field(default=None, repr=False)
@@ -46,7 +46,7 @@ class MarginTable:
         return self.count - self.measured
 
     def under(self, tree: ReleasedTree) -> MarginTable:
-        """Return the margin with the counts of other leaves, if it agrees with them only nearly; else unchanged."""
+        """Return the margin with the counts of other leaves, if they need not agree with it; else unchanged."""
         return self if self.exact else replace(self, count=self.sums(tree))
 
     def intervals(self, confidence: float) -> tuple[Ints, Ints]:
@@ -86,7 +86,7 @@ def tables_of(
     margins: Sequence[Margin], laws: Sequence[Law], kept: ConsistentMarginals | None, leaves: ReleasedTree,
     facts: PublicFacts | None = None,
 ) -> tuple[MarginTable, ...]:  # fmt: skip
-    """Return the margins of a release; one that the counts agree with only nearly has the sums of the leaves."""
+    """Return the margins of a release; one that is not kept has the sums of the leaves."""
     found = []
     for margin, law, exact in zip(margins, laws, agreed_margins(leaves.spine, margins, facts), strict=True):
         assert kept is not None

@@ -107,7 +107,7 @@ def repair_streamed(
             start, column, fitted = found.by_row(rows, columns, spare)
         elif worst <= TOLERANCE:
             break
-    finish(start, column, fitted, rows, spare, sigma, a, b)
+    finish(start, column, fitted, rows, spare, sigma, a, b, None)
     return round_streamed(pieces, found, fitted, rows, columns, spare)
 
 
@@ -116,8 +116,8 @@ def round_streamed(
 ) -> tuple[Ints, Ints]:
     """Return cells and whole numbers near the fitted values of the candidates, with all sums exact."""
     start, column, _ = found.by_row(rows, columns, spare)
-    whole = whole_rows(start, column, fitted, rows, spare, len(columns))
-    while not balance(start, column, fitted, columns, whole):
+    whole = whole_rows(start, column, fitted, rows, spare, len(columns), None)
+    while balance(start, column, fitted, columns, whole, 1.0, None) > 0:
         found = found.joined(*_joining(pieces, found, *wanting(start, column, columns, whole)))
         more = found.by_row(rows, columns, spare)
         fitted, whole = (moved(start, column, values, more[0], more[1]) for values in (fitted, whole))

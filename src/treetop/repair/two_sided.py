@@ -18,7 +18,9 @@ columns are solved in turns.
 Nearly all cells are zero, so that only candidates are fitted; a sweep over all others looks for cells that the offsets
 lift above zero, which then become candidates too. Without any, the fit is that of the whole block.
 
-Whole numbers follow (`whole_blocks`).
+Cells may have bounds: lower bounds are subtracted first, and x_ij is clamped to the room above them. Then there may be
+no block with all sums: rows are exact, and columns as near as the bounds allow. The offsets of such columns grow until
+the sweeps end, and whole numbers decide (`whole_blocks`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import U, copy_into
 from treetop._util.kernel import kernel, kernel_in_place, kernel_inlined
-from treetop.repair.whole_blocks import candidates, round_block, transposed
+from treetop.repair.whole_blocks import balance, candidates, round_block, transposed, whole_rows
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -91,8 +93,47 @@ def fit_block(
             start, column, fitted = candidates(target, likely, rows, columns, spare, total)
         elif worst <= tolerance:
             break
-    finish(start, column, fitted, rows, spare, sigma, a, b)
+    finish(start, column, fitted, rows, spare, sigma, a, b, None)
     return start, column, fitted
+
+
+@kernel
+def repair_bounded_block(
+    target: Reals, lower: Ints, upper: Ints, rows: Ints, columns: Ints, spare: int, sigma: float, tolerance: float,
+    sweeps: int, out: Ints,
+) -> np.int64:  # fmt: skip
+    """Write whole numbers within bounds, row by row, with exact rows; return the total deviation of the columns.
+
+    If the column sums exceed the row sums by `spare`, an unconstrained row without bounds takes the rest. `sigma` is
+    the standard deviation of the noise. All cells with room are candidates.
+    """
+    height, width = len(rows), len(columns)
+    if rows.sum() + spare != columns.sum():
+        raise ValueError("rows and columns of a block do not have the same sum")
+    left, wanted = rows.copy(), columns.copy()
+    for i in range(height):
+        most = np.int64(0)
+        for k in range(i * width, (i + 1) * width):
+            left[i] -= lower[k]
+            wanted[k - i * width] -= lower[k]
+            most = min(most + upper[k] - lower[k], np.int64(1) << 60)
+        if left[i] < 0 or left[i] > most:
+            raise ValueError("the bounds of a row do not allow its sum")
+    start, column, fitted = candidates(target - lower, upper > lower, rows, columns, spare, max(columns.sum(), 1))
+    room = np.full(len(column), max(spare, 0), np.int64)
+    for i in range(height):
+        for k in range(start[i], start[i + 1]):
+            room[k] = upper[i * width + column[k]] - lower[i * width + column[k]]
+    a, b = np.zeros(height + 1), np.zeros(width)
+    fit(start, column, fitted, left, wanted, spare, sigma, tolerance, sweeps, a, b, room)
+    finish(start, column, fitted, left, spare, sigma, a, b, room)
+    whole = whole_rows(start, column, fitted, left, spare, width, room)
+    short = balance(start, column, fitted, wanted, whole, 3.0 * sigma + 1.0, room)
+    copy_into(out, lower)
+    for i in range(height):
+        for k in range(start[i], start[i + 1]):
+            out[i * width + column[k]] += whole[k]
+    return short
 
 
 @kernel_inlined
@@ -149,27 +190,28 @@ def fit_round(
     """
     few = min(sweeps, 5 << min(number, 10))  # at first, candidates are too few for a fit to be worth much
     if number < _FIRST_IN_TURNS or number % 2 == 0:
-        return fit(start, column, target, rows, columns, spare, sigma, tolerance, few, a, b)
+        return fit(start, column, target, rows, columns, spare, sigma, tolerance, few, a, b, None)
     return fit_in_turns(start, column, target, rows, columns, spare, sigma, tolerance, few, a, b)
 
 
 @kernel
 def fit(
     start: Ints, column: Ints, target: Reals, rows: Ints, columns: Ints, spare: int, sigma: float, tolerance: float,
-    sweeps: int, a: Reals, b: Reals,
+    sweeps: int, a: Reals, b: Reals, room: Ints | None,
 ) -> float:  # fmt: skip
-    """Improve the offsets of candidates; return by how much the worst column is still off."""
+    """Improve the offsets of candidates; return by how much the worst column is still off.
+
+    `room` has the upper bound of every candidate, if there are any.
+    """
     width = len(columns)
     total, curved, own, give = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     scale = 3.0 * sigma + 1.0
     before, after = b.copy(), b.copy()
     momentum, worst = 1.0, 0.0
     for _ in range(sweeps):
-        _solve_rows(start, column, target, rows, spare, sigma, a, b, own, give, total, curved)
+        _solve_rows(start, column, target, rows, spare, sigma, a, b, own, give, total, curved, room)
         worst, turned = 0.0, 0.0
         for j in range(width):
-            if columns[j] == 0:
-                continue
             residual = columns[j] - total[j]
             worst = max(worst, abs(residual))
             step, most = 0.5 * residual / max(curved[j], 0.25 * GIVE), scale / min(max(curved[j], GIVE), 1.0)
@@ -204,7 +246,7 @@ def fit_in_turns(
         for i in range(len(start) - 1):
             if start[i] < start[i + 1]:
                 count = rows[i] if i < len(rows) else spare
-                a[i] = _offset(target, column, give, b, start[i], start[i + 1], count, a[i], own)
+                a[i] = _offset(target, column, give, b, start[i], start[i + 1], count, a[i], own, None)
         worst = 0.0
         for j in range(len(columns)):
             if columns[j] > 0:
@@ -216,20 +258,24 @@ def fit_in_turns(
             break
         for j in range(len(columns)):
             if columns[j] > 0:
-                b[j] = _offset(turned, turned_row, turned_give, a, first[j], first[j + 1], columns[j], b[j], own)
+                b[j] = _offset(turned, turned_row, turned_give, a, first[j], first[j + 1], columns[j], b[j], own, None)
     return worst
 
 
 @kernel
-def finish(start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, sigma: float, a: Reals, b: Reals) -> None:
+def finish(
+    start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, sigma: float, a: Reals, b: Reals,
+    room: Ints | None,
+) -> None:  # fmt: skip
     """Replace the targets of candidates by their fitted values, once more with exact rows."""
     own, give = np.empty(len(b)), _gives(start, target, rows, sigma)
     for i in range(len(start) - 1):
         if start[i] < start[i + 1]:
             count = rows[i] if i < len(rows) else spare
-            a[i] = _offset(target, column, give, b, start[i], start[i + 1], count, a[i], own)
+            a[i] = _offset(target, column, give, b, start[i], start[i + 1], count, a[i], own, room)
         for k in range(start[i], start[i + 1]):
-            target[k] = max(target[k] + give[k] * (a[i] + b[column[k]]), 0.0)
+            value = target[k] + give[k] * (a[i] + b[column[k]])
+            target[k] = value if room is not None else max(value, 0.0)
 
 
 @kernel
@@ -249,7 +295,7 @@ def _gives(start: Ints, target: Reals, rows: Ints, sigma: float) -> Reals:
 @kernel_in_place
 def _solve_rows(
     start: Ints, column: Ints, target: Reals, rows: Ints, spare: int, sigma: float, a: Reals, b: Reals, own: Reals,
-    give: Reals, total: Reals, curved: Reals,
+    give: Reals, total: Reals, curved: Reals, room: Ints | None,
 ) -> None:  # fmt: skip
     """Find the offsets of rows; write the sum of positive cells by column, and its derivative in the offsets.
 
@@ -265,10 +311,17 @@ def _solve_rows(
         for k in range(size):
             give[k] = GIVE if target[first + k] > clear else 1.0
             own[k] = target[first + k] + give[k] * b[U(column[first + k])]
-        offset = _summing_to(rows[i] if i < len(rows) else spare, own, give, size, a[i])
+        count = rows[i] if i < len(rows) else spare
+        if room is None:
+            offset = _summing_to(count, own, give, size, a[i])
+        else:
+            offset = _summing_within(count, own, give, room[start[i] : start[i + 1]], a[i])
         a[i], above = offset, 0.0
         for k in range(size):
             value = own[k] + give[k] * offset
+            if room is not None and value >= room[first + k]:
+                total[U(column[first + k])] += room[first + k]
+                value = -1.0  # at its bound it gives way no further
             own[k] = value
             total[U(column[first + k])] += value if value > 0.0 else 0.0
             above += give[k] if value > 0.0 else 0.0
@@ -278,12 +331,15 @@ def _solve_rows(
 
 @kernel_in_place
 def _offset(
-    target: Reals, column: Ints, give: Reals, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals
-) -> float:
+    target: Reals, column: Ints, give: Reals, b: Reals, start: int, stop: int, count: int, offset: float, own: Reals,
+    room: Ints | None,
+) -> float:  # fmt: skip
     """Return the offset with which a row sums to its count; `own` is scratch memory for its values without offset."""
     first, size = U(start), U(stop - start)
     for k in range(size):
         own[k] = target[first + k] + give[first + k] * b[U(column[first + k])]
+    if room is not None:
+        return _summing_within(count, own, give[start:stop], room[start:stop], offset)
     return _summing_to(count, own, give[start:stop], size, offset)
 
 
@@ -305,6 +361,36 @@ def _summing_to(count: int, own: Reals, give: Reals, size: np.uint64, offset: fl
         offset += (count - total) / above
         if abs(count - total) <= near:
             break
+    return offset
+
+
+@kernel_in_place
+def _summing_within(count: int, own: Reals, give: Reals, room: Ints, offset: float) -> float:
+    """Return the offset with which cells clamped to their room sum to a count: safeguarded Newton's method.
+
+    Below the lowest offset every cell is empty, above the highest every one is full.
+    """
+    low, high = np.inf, -np.inf
+    for k in range(len(room)):
+        low = min(low, -own[k] / give[k])
+        high = max(high, (min(room[k], count) - own[k]) / give[k])
+    if count == 0:
+        return low
+    for _ in range(_MOST_NEWTON):
+        if not low <= offset <= high:
+            offset = 0.5 * (low + high)
+        total, inside = 0.0, 0.0
+        for k in range(len(room)):
+            value = own[k] + give[k] * offset
+            total += min(max(value, 0.0), room[k])
+            inside += give[k] if 0.0 < value < room[k] else 0.0
+        if abs(count - total) <= 1e-8 * (1.0 + count):
+            break
+        if total < count:
+            low = offset
+        else:
+            high = offset
+        offset = offset + (count - total) / inside if inside > 0.0 else 0.5 * (low + high)
     return offset
 
 

@@ -3,6 +3,9 @@
 Floors, and in every row the largest remainders, each plus the deficit of its column so far; then units are moved within
 rows along the shortest paths from columns with a surplus to columns with a deficit. The polytope of a block is
 integral, and all cells are allowed: rows and columns come out exact.
+
+With bounds, units move as long as columns come nearer to their sums. By the max-flow min-cut theorem (Ford and
+Fulkerson 1956) the total deviation of columns is then minimal, and zero if zero is possible.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ def round_block(
     total, width = columns.sum(), len(columns)
     if rows.sum() + spare != total:
         raise ValueError("rows and columns of a block do not have the same sum")
-    whole = whole_rows(start, column, fitted, rows, spare, width)
-    while not balance(start, column, fitted, columns, whole):
+    whole = whole_rows(start, column, fitted, rows, spare, width, None)
+    while balance(start, column, fitted, columns, whole, 1.0, None) > 0:
         _join(target, likely, start, column, columns, whole)
         more = candidates(target, likely, rows, columns, spare, total)
         fitted, whole = moved(start, column, fitted, more[0], more[1]), moved(start, column, whole, more[0], more[1])
@@ -76,7 +79,7 @@ def candidates(
 
 
 @kernel
-def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int) -> Ints:
+def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int, width: int, room: Ints | None) -> Ints:
     """Round every row to its sum: floors, then the largest remainders, each plus the deficit of its column so far."""
     whole = np.zeros(len(column), np.int64)
     lacking, against, order = np.zeros(width), np.empty(width), np.empty(width, np.int64)
@@ -87,16 +90,22 @@ def whole_rows(start: Ints, column: Ints, fitted: Reals, rows: Ints, spare: int,
         if size == 0:
             continue
         for k in range(start[i], start[i + 1]):
-            whole[k] = np.int64(np.floor(fitted[k]))
+            value = fitted[k] if room is None else min(max(fitted[k], 0.0), float(room[k]))
+            whole[k] = np.int64(np.floor(value))
             left -= whole[k]
-            against[k - start[i]] = np.inf if fitted[k] == 0.0 else -(fitted[k] - whole[k] + lacking[column[k]])
-            lacking[column[k]] += fitted[k] - whole[k]
+            against[k - start[i]] = np.inf if value == 0.0 else -(value - whole[k] + lacking[column[k]])
+            lacking[column[k]] += value - whole[k]
         if left != 0:
             _sort_indices(against, size, order, pending)
-            for k in range(left):  # at most one for each: remainders are below one
-                chosen = start[i] + order[k % size]
+            at = 0
+            while left > 0:  # at most one for each: remainders are below one
+                chosen = start[i] + order[at % size]
+                at += 1
+                if room is not None and whole[chosen] >= room[chosen]:
+                    continue
                 whole[chosen] += 1
                 lacking[column[chosen]] -= 1.0
+                left -= 1
             for _ in range(-left):  # a row that was not fitted to its end
                 for chosen in range(start[i], start[i + 1]):
                     if whole[chosen] > 0:
@@ -166,26 +175,25 @@ def _partition(values: Reals, order: Ints, low: int, high: int) -> int:
 
 
 @kernel
-def balance(start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints) -> bool:
-    """Move units within rows until every column has its sum; return whether that was possible among candidates."""
+def balance(
+    start: Ints, column: Ints, fitted: Reals, columns: Ints, whole: Ints, near: float, room: Ints | None
+) -> np.int64:
+    """Move units within rows as long as columns come nearer to their sums; return the deviation that is left.
+
+    Cells that the fit has above zero are filled first, then those less than `near` below, then all others.
+    """
     lacking = columns.copy()
     for k in range(len(column)):
         lacking[column[k]] -= whole[k]
-    short = np.int64(0)
-    for j in range(len(columns)):
-        short += max(lacking[j], 0)
-    if short == 0:
-        return True
+    if np.abs(lacking).sum() == 0:
+        return np.int64(0)
     row, by_column, first = transposed(start, column, len(columns))
-    # Cells that the fit has above zero come first: nothing is invented while a path through them is left.
-    for least in (0.0, -1.0):
-        short -= _move_within_rows(start, column, fitted, whole, lacking, least)
-        while short > 0:
-            units = _move(start, column, fitted, whole, lacking, row, by_column, first, least)
-            if units == 0:
+    for least in (0.0, -near, -np.inf):
+        _move_within_rows(start, column, fitted, whole, lacking, least, room)
+        while np.abs(lacking).sum() > 0:
+            if _move(start, column, fitted, whole, lacking, row, by_column, first, least, room) == 0:
                 break
-            short -= units
-    return short == 0
+    return np.abs(lacking).sum()
 
 
 @kernel
@@ -207,9 +215,10 @@ def transposed(start: Ints, column: Ints, width: int) -> tuple[Ints, Ints, Ints]
 
 
 @kernel_in_place
-def _move_within_rows(start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, least: float) -> int:
+def _move_within_rows(
+    start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, least: float, room: Ints | None
+) -> None:
     """Move units, as many as a row has, from columns with too much straight to columns with too little."""
-    moved = 0
     for i in range(len(start) - 1):
         for giving in range(start[i], start[i + 1]):
             if whole[giving] == 0 or lacking[column[giving]] >= 0:
@@ -218,30 +227,28 @@ def _move_within_rows(start: Ints, column: Ints, fitted: Reals, whole: Ints, lac
                 to = column[taking]
                 if lacking[to] > 0 and (fitted[taking] > least or whole[taking] > 0):
                     amount = min(whole[giving], lacking[to], -lacking[column[giving]])
+                    if room is not None:
+                        amount = min(amount, room[taking] - whole[taking])
                     whole[giving] -= amount
                     whole[taking] += amount
                     lacking[to] -= amount
                     lacking[column[giving]] += amount
-                    moved += amount
-    return moved
 
 
 @kernel
 def _move(
     start: Ints, column: Ints, fitted: Reals, whole: Ints, lacking: Ints, row: Ints, by_column: Ints, first: Ints,
-    least: float,
+    least: float, room: Ints | None,
 ) -> int:  # fmt: skip
     """Move units along shortest paths that share no row or column; return the number of units moved."""
     width = len(lacking)
     source, sink = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
-    origin = np.full(width, -1, np.int64)
-    seen, done = np.zeros(width, np.bool_), np.zeros(len(start) - 1, np.bool_)
-    used = np.zeros(width, np.bool_)
-    queue = np.empty(width, np.int64)
+    origin, queue = np.full(width, -1, np.int64), np.empty(width, np.int64)
+    done, used = np.zeros(len(start) - 1, np.bool_), np.zeros(width, np.bool_)
     size, at, moved = 0, 0, 0
     for j in range(width):
         if lacking[j] < 0:
-            seen[j], queue[size], origin[j] = True, j, j
+            queue[size], origin[j] = j, j
             size += 1
     while at < size:
         j = queue[at]
@@ -256,23 +263,27 @@ def _move(
             done[i] = True
             for taking in range(start[i], start[i + 1]):
                 to = column[taking]
-                if seen[to] or (fitted[taking] <= least and whole[taking] == 0):
+                if origin[to] >= 0 or (fitted[taking] <= least and whole[taking] == 0):
                     continue
-                seen[to], source[to], sink[to], origin[to] = True, giving, taking, origin[j]
+                if room is not None and whole[taking] >= room[taking]:
+                    continue
+                source[to], sink[to], origin[to] = giving, taking, origin[j]
                 queue[size] = to
                 size += 1
                 if lacking[to] > 0 and not used[origin[j]]:
-                    moved += _shift(source, sink, column, whole, lacking, to)
+                    moved += _shift(source, sink, column, whole, lacking, to, room)
                     used[origin[j]] = True
     return moved
 
 
 @kernel_in_place
-def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, to: int) -> int:
+def _shift(source: Ints, sink: Ints, column: Ints, whole: Ints, lacking: Ints, to: int, room: Ints | None) -> int:
     """Move as many units along a path as it can take, backwards from its end; return how many."""
     amount, at = lacking[to], to
     while source[at] >= 0:
         amount = min(amount, whole[source[at]])
+        if room is not None:
+            amount = min(amount, room[sink[at]] - whole[sink[at]])
         at = column[source[at]]
     amount = min(amount, -lacking[at])
     lacking[to] -= amount
