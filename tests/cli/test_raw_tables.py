@@ -137,3 +137,14 @@ def test_encodings_are_found(encoding: str, tmp_path: Path) -> None:
 
 def test_all_regions_are_in_the_list_of_provinces() -> None:
     assert sum(map(len, REGIONS.values())) == 6
+
+
+def test_a_column_whose_codes_are_all_unknown_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    rows = "".join(f"{2000 + n % 40}\n" for n in range(400))
+    (tmp_path / "police.csv").write_text(f"offence\n{rows}")
+    (tmp_path / "groups.csv").write_text("group\n20\n21\n22\n")
+    plan = '[attributes.offence]\nhierarchy = "groups.csv"\nlevels = ["group"]\nunknown = "elsewhere"\n[unit]\n'
+    plan += 'entity = "person"\ncontributions = 1\nneighbours = "replace"\n[loss]\nepsilon = 1\ndelta = 1e-6\n'
+    (tmp_path / "plan.toml").write_text(f'{plan}[data]\nsource = "police.csv"\n')
+    done = said(("release", "plan.toml", "--out", "release"), tmp_path)
+    assert done.code != 0 and "nothing was measured or spent" in done.err and not (tmp_path / "release").exists()

@@ -308,3 +308,48 @@ def test_a_list_in_another_encoding_is_read_by_a_field(tmp_path: Path) -> None:
         save(visitor, "town", "hierarchy", file="places.csv", encoding="latin-1", delimiter=";")
         assert plan_of(tmp_path)["attributes"]["town"]["encoding"] == "latin-1"
         assert "2 of 2 codes of town" in visitor.see("columns").plain
+
+
+def test_standard_lists_and_bands_of_several_levels_by_clicks(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{n % 103},{('DE', 'FR', 'KE', 'CL')[n % 4]},{('A04.72', 'J12.82', 'C50')[n % 3]}\n" for n in range(900)
+    )
+    (tmp_path / "stays.csv").write_text(f"age,country,cause\n{rows}")
+    with visiting(tmp_path) as visitor:
+        visitor.send("table", do="choose", table="stays.csv")
+        attributes = plan_of(tmp_path)["attributes"]
+        assert attributes["country"] == {"column": "country", "standard": "countries"}
+        assert attributes["cause"] == {"column": "cause", "standard": "icd-10-cm"} and "bands" not in attributes["age"]
+        assert 'value="0 18 40 60 80"' in visitor.see("columns").text  # a proposal, which is not saved
+        save(visitor, "age", "bands", bands="adult = 0 18; age = 0 10 18 65")
+        assert plan_of(tmp_path)["attributes"]["age"]["bands"] == {"adult": [0, 18], "age": [0, 10, 18, 65]}
+        assert 'value="adult = 0 18; age = 0 10 18 65"' in visitor.see("columns").text
+        page = save(visitor, "cause", "standard", standard="icd-10-cm", of="chapter")
+        assert "3 of 3 codes of cause match" in page.plain
+        answer(visitor)
+        spine = tt.read_plan(tmp_path / "plan.toml").plan.spine
+        assert spine.attributes["cause"].levels == ("chapter",) and spine.attributes["age"].levels == ("adult", "age")
+        page = visitor.send(
+            "columns", do="attribute", attribute="age", how="bands", bands="adult = 0 18; age = 0 10 65"
+        )
+        assert page.status == 422 and "age" in page.plain
+
+
+def test_limits_of_records_are_compared_where_units_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "trips.csv").write_text("person,mode\n" + "".join(f"p{n % 90},{'ab'[n % 2]}\n" for n in range(600)))
+    public = "".join(f"p{n % 50},a\n" for n in range(100))
+    (tmp_path / "earlier.csv").write_text(f"person,mode\n{public}")
+    with visiting(tmp_path) as visitor:
+        visitor.send("table", do="choose", table="trips.csv")
+        form = {"entity": "person", "contributions": "3", "neighbours": "add-remove", "id": "person"}
+        assert "once the columns have their values" in visitor.post("example", **form).plain
+        lists(visitor, mode="a\nb")
+        shown = visitor.post("example", **form).plain
+        assert "3 (chosen)" in shown and "The finest counts are off by" in shown and "Records kept" not in shown
+        kept = visitor.post("example", **form, prior="earlier.csv").plain
+        assert "Records kept" in kept and "50.0 %" in kept and "100.0 %" in kept
+        visitor.send("protected", **form, population="")
+        visitor.send("accuracy", epsilon="1", delta="1e-8", by="epsilon", resolve="full")
+        assert "Nobody has said about how many records there are" in visitor.see("review").plain
+        visitor.send("accuracy", epsilon="1", delta="1e-8", by="epsilon", resolve="full", total="600")
+        assert "Nobody has said" not in visitor.see("review").plain

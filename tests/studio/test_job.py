@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 import treetop as tt
 from tests import everyday
 from tests.studio.visitor import Visitor, visiting
+from treetop.io import table
+from treetop.io.row_batch import RowBatch
 from treetop.ledger import Ledger
 
 Held = tuple[threading.Event, threading.Event]
@@ -153,3 +156,24 @@ def test_closing_it_while_the_folder_is_put_in_place_leaves_a_whole_release(
     close_in_the_middle(tmp_path, come, go, monkeypatch)
     assert left(tmp_path) == ["release"]
     assert all(verdict.verified or verdict.caution for verdict in tt.check(tmp_path / "release"))
+
+
+def test_a_page_that_takes_long_says_how_much_of_the_table_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trips.csv").write_text("home,work\n" + "a,b\n" * 50)
+    batches = table.batches
+
+    def slow(*arguments: Any, **options: Any) -> Iterator[RowBatch]:
+        for batch in batches(*arguments, **options):
+            yield replace(batch, done=0.4)
+            time.sleep(1)
+
+    with visiting(tmp_path) as visitor:
+        visitor.send("table", do="choose", table="trips.csv")
+        (tmp_path / "trips.csv").write_text("home,work\n" + "a,b\n" * 60)
+        monkeypatch.setattr("treetop.addons.studio.app._LONG", 0.2)
+        monkeypatch.setattr(table, "batches", slow)
+        visitor.see("table")
+        shown = [page.plain for page in visitor.pages if "data-working" in page.text]
+        assert any("40 % of the table are read" in page for page in shown), shown

@@ -86,7 +86,7 @@ def look(workspace: Workspace, plan: PlanText, entered: Form) -> dict[str, Any]:
     accuracy = chosen.accuracy()
     measured = [row for row in accuracy.rows if row.share]
     finest = [row for row in accuracy.levels if row.share]
-    level = entered.get("level") or (finest[-1].name if finest else "")
+    level = entered.get("level") or ("" if JointMechanism.runs(chosen) or not finest else finest[-1].name)
     if level not in [row.name for row in measured]:
         level = measured[-1].name if measured else ""
     margin = next((row.margin for row in measured if row.name == level), 0)

@@ -14,6 +14,7 @@ from treetop.addons.studio.forms import Form
 from treetop.addons.studio.workspace import Workspace
 from treetop.card import in_words
 from treetop.domain.conditions import parse_conditions, typed_conditions
+from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError, ReleaseError, TreetopError
 from treetop.exporting import FORMATS, export
 from treetop.exporting.any_table import attributes_of
@@ -89,14 +90,20 @@ def download(workspace: Workspace, name: str, to: str, room: Path) -> Path:
 
 def _levels(release: Release) -> list[str]:
     trees = trees_of(release.where())
-    return [f"{name}.{level}" for name in attributes_of(release.where()) for level in trees[name].levels]
+    return [
+        _called(name, trees[name], level) for name in attributes_of(release.where()) for level in trees[name].levels
+    ]
+
+
+def _called(name: str, tree: Hierarchy, level: str) -> str:
+    return name if len(tree.levels) == 1 else f"{name}.{level}"
 
 
 def _first(release: Release) -> list[str]:
     """Return the first levels of a table: the finest that a page can hold, of all attributes."""
     trees = trees_of(release.where())
     return [
-        f"{name}.{trees[name].levels[0 if len(trees[name].levels) > 2 else -1]}"
+        _called(name, trees[name], trees[name].levels[0 if len(trees[name].levels) > 2 else -1])
         for name in attributes_of(release.where())
     ]
 
