@@ -238,6 +238,27 @@ def test_targets_are_about_measured_tables() -> None:
         tt.loss_for(plan(), ["place.town * age * sex = 20"])
 
 
+@pytest.mark.parametrize(("records", "noisy"), [(None, False), (100_000, False), (150, True)])
+def test_the_number_of_records_decides_which_tables_of_two_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int | None, noisy: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = plan_text().replace('values = ["f", "m"]', 'values = ["a", "b", "c", "d", "e", "f", "g", "h"]')
+    stated = "" if records is None else f"[data]\nrecords = {records}\n"
+    Path("plan.toml").write_text(text + stated)
+    names = [margin.name for margin in tt.read_plan("plan.toml").plan.margin_tables]
+    assert names[:3] == ["place", "age", "sex"] and ("age * sex" in names) is not noisy
+    said = printed("plan", "plan.toml").replace("\n", " ")
+    reasons = {
+        None: "does not say how many",
+        100_000: "none would be mostly noise",
+        150: "Not measured, as mostly noise",
+    }
+    assert reasons[records] in said
+    Path("plan.toml").write_text(text + '[spine]\nmargins = "pairs"\n' + stated)
+    assert "age * sex" in [margin.name for margin in tt.read_plan("plan.toml").plan.margin_tables]
+
+
 def test_a_design_shares_the_loss_among_the_tables_that_matter(tmp_path: Path) -> None:
     found = tt.design(plan(), ["all 2-way"])
     measured = {part.name: part.share for part in found.plan.margin_parts}

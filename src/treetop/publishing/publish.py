@@ -38,11 +38,6 @@ from treetop.publishing.releasing import RunOptions
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
 
-UNORDERED = (
-    "Three or more attributes without an order are fitted jointly, which is not possible here: {}. So this plan goes "
-    "level by level, coarse levels of all attributes first. State an order to decide what comes first."
-)
-
 
 @dataclass(frozen=True)
 class Published:
@@ -244,7 +239,7 @@ def plan_summary(plan: PlanFile | str | Path, confidence: float = 0.95, total: f
         "drop": file.drop and {column: list(values) for column, values in file.drop.items()},
         "prepared": list(file.prepared),
         "graph": None if file.graph is None else file.graph.sentences(),
-        "notes": [*([UNORDERED.format(file.unordered)] if file.unordered else []), *in_words(statements.notes(told))],
+        "notes": [*file.notes, *in_words(statements.notes(told))],
         "largest": largest_sizes(told, confidence).to_dict() if counts_groups(told) else None,
         "outlook": None if (found := known_outlook(file, total)) is None else found.to_dict(),
     }

@@ -228,6 +228,18 @@ _LARGEST = 1 << 24
 """Largest size of a plan file, in bytes."""
 
 
+UNORDERED = (
+    "Three or more attributes without an order are fitted jointly, which is not possible here: {}. So this plan goes "
+    "level by level, coarse levels of all attributes first. State an order to decide what comes first."
+)
+BY_SIZES = (
+    "All tables of one and of two attributes are measured, these at levels with few cells: sizes alone decide, because "
+    "the plan does not say how many records there are (records)."
+)
+NO_NOISE = "All tables of one and of two attributes are measured: with about {:,} records none would be mostly noise."
+NOISY = "Not measured, as mostly noise with about {1:,} records: {0}. List them under margins to measure them."
+
+
 def read_plan(path: str | Path, *, stand_in: Number | None = None) -> PlanFile:
     """Read a plan file; private data is not read.
 
@@ -280,10 +292,11 @@ def _read_spine(stated: ParsedPlan) -> PlanFile:
         unknown = treated
         _check_unknown(stated, unknown, trees)
     data["unknown"] = unknown
-    order, unordered = values["spine"]["order"], ""
+    order, notes = values["spine"]["order"], list[str]()
     if order is None and len(trees) > 2:
-        unordered = _why_top_down(values, section, trees)
-        order = Spine.in_turn(trees).splits if unordered else JointMechanism.name
+        reason = _why_top_down(values, section, trees)
+        order = Spine.in_turn(trees).splits if reason else JointMechanism.name
+        notes += [UNORDERED.format(reason)] if reason else []
     spine = _make_spine(section["spine"], order, trees)
     for name, tree in zip(spine.attributes, spine.trees, strict=True):
         stated.check_digest(name, tree)
@@ -313,7 +326,31 @@ def _read_spine(stated: ParsedPlan) -> PlanFile:
             mechanism = JointMechanism() if order == JointMechanism.name else TopDown()
             given = fields.arguments(values, "plan")
             plan = Plan(spine, protected, loss, split, facts=facts, mechanism=mechanism, **given)
-    return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, unordered=unordered, **described)
+    if (
+        JointMechanism.runs(plan)
+        and split == "uniform"
+        and not (section["spine"].has("margins") or stated.loss_is_open)
+    ):
+        plan, decided = _without_noise(plan, data["records"])
+        notes.append(decided)
+    return stated.plan_file(plan, columns, graph=graph, elsewhere=elsewhere, notes=tuple(notes), **described)
+
+
+def _without_noise(plan: Plan, records: int | None) -> tuple[Plan, str]:
+    """Return a joint fit without tables of two attributes that would be mostly noise, and how that was decided.
+
+    The average count decides beside the noise that the table would have, so that nothing private is asked.
+    """
+    if records is None:
+        return plan, BY_SIZES
+    tables = list(zip(plan.margin_tables, plan.margin_parts, strict=True))
+    noisy = [
+        margin for margin, part in tables if len(margin.attributes) > 1 and records / margin.nodes < part.deviation
+    ]
+    if not noisy:
+        return plan, NO_NOISE.format(records)
+    kept = [margin.name for margin, _ in tables if margin not in noisy]
+    return replace(plan, margins=kept), NOISY.format(", ".join(margin.name for margin in noisy), records)
 
 
 def _why_top_down(values: Mapping[str, Any], section: Mapping[str, Section], trees: Mapping[str, Hierarchy]) -> str:

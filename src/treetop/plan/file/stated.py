@@ -145,8 +145,8 @@ class PlanFile:
     columns: Mapping[str, str]
     lookups: Mapping[str, Lookup] = field(repr=False)
     description: str = ""
-    unordered: str = ""
-    """What keeps a file without order from a joint fit; empty if nothing does, or it states an order."""
+    notes: tuple[str, ...] = ()
+    """What was decided that the file leaves open, in sentences."""
     loss_is_open: bool = False
     """Whether the file leaves the loss open, so that the plan's epsilon is only a stand-in."""
     source: str | None = None
