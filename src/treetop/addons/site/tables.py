@@ -195,7 +195,7 @@ def _ranges_of_sums(release: Selection, refined: tuple[int, ...], nodes: Ints) -
     whole, none = release.whole, {"sums": None, "wide": None}
     if release.confidence is None or release.conditions or whole.selective or not nodes.size or release.leaves > WORK:
         return none
-    if "groups" in release.card["plan"] or "degrees" in release.card["plan"]:
+    if {"groups", "degrees"} & release.card.get("plan", {}).keys():
         return none  # cumulative counts measure other cells than they release
     if (found := _measurements(release, refined, nodes)) is not None:
         law, value = found
