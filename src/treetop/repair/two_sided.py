@@ -214,8 +214,8 @@ def fit(
         for j in range(width):
             residual = columns[j] - total[j]
             worst = max(worst, abs(residual))
-            step, most = 0.5 * residual / max(curved[j], 0.25 * GIVE), scale / min(max(curved[j], GIVE), 1.0)
-            after[j] = b[j] + min(max(step, -most), most)
+            step = 0.5 * residual / max(curved[j], 0.25 * GIVE)
+            after[j] = b[j] + min(max(step, -scale), scale)
             turned += residual * (after[j] - before[j])
         if worst <= tolerance:
             break
@@ -224,8 +224,7 @@ def fit(
         following = 0.5 + 0.5 * np.sqrt(1.0 + 4.0 * momentum * momentum)
         push = (momentum - 1.0) / following
         for j in range(width):
-            most = scale / min(max(curved[j], GIVE), 1.0)
-            b[j] = after[j] + min(max(push * (after[j] - before[j]), -most), most)
+            b[j] = after[j] + min(max(push * (after[j] - before[j]), -scale), scale)
             before[j] = after[j]
         momentum = following
     return worst
@@ -325,8 +324,10 @@ def _solve_rows(
             own[k] = value
             total[U(column[first + k])] += value if value > 0.0 else 0.0
             above += give[k] if value > 0.0 else 0.0
+        free, held = (1.0 - 1.0 / above, GIVE * (1.0 - GIVE / above)) if above > 0.0 else (0.0, 0.0)
         for k in range(size):
-            curved[U(column[first + k])] += give[k] * (1.0 - give[k] / above) if own[k] > 0.0 else 0.0
+            gives = free if give[k] == 1.0 else held
+            curved[U(column[first + k])] += gives if own[k] > 0.0 else 0.0
 
 
 @kernel_in_place
