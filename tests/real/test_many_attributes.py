@@ -175,7 +175,7 @@ def test_inspect_drafts_the_discharges(data: Path, treetop: Command, tmp_path: P
     told = treetop(
         "inspect", needed(data / VERMONT), "--hierarchy", needed(data / ICD9), "--out", draft, "--json"
     ).json()
-    assert [one["column"] for one in told["attributes"]] == ["age_group", "sex", "death", "DRG", "DX1"]
+    assert [one["column"] for one in told["attributes"]] == ["DX1", "age_group", "sex", "death", "DRG"]
     text = draft.read_text(encoding="utf-8")
     assert f"levels = {LEVELS}".replace("'", '"') in text
     assert "# unknown" not in text  # all principal diagnoses are known; other columns are not used

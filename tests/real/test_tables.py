@@ -262,7 +262,7 @@ def test_inspect_finds_the_ends_and_the_counts(ran: Ran) -> None:
     assert seen["count"] == ran.file.count
     assert {one["name"]: one["column"] for one in seen["attributes"]} == ran.case.attributes
     draft = ran.draft.read_text(encoding="utf-8")
-    others = next((line for line in draft.splitlines() if line.startswith("# Other columns")), "")
+    others = draft.partition("# Columns that are left out")[2].partition("\n\n")[0]
     assert all(f'"{name}"' in others for name in ran.case.others)
     if ran.case.lookup is not None:
         assert all(one["matched"] == one["codes"] for one in seen["matches"])

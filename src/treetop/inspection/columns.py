@@ -397,7 +397,11 @@ def _reason(column: Column, rows: int) -> str:
         return "free text"
     if column.distinct > _MANY_NUMBERS and not own & (_CODE_WORDS | _BANDED) and _share(values, _WHOLE) >= _NEARLY_ALL:
         lengths = pc.min_max(pc.utf8_length(values)).as_py()
-        return "a measured number: with bands, it counts in bands" if lengths["max"] > lengths["min"] + 1 else ""
+        # Codes are numbered more densely, and from 1.
+        thin = 10 ** (lengths["max"] - 1) > 3 * column.distinct or pc.index(values, "0").as_py() >= 0
+        return (
+            "a measured number: with bands, it counts in bands" if lengths["max"] > lengths["min"] + 1 and thin else ""
+        )
     return ""
 
 
