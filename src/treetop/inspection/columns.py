@@ -151,6 +151,7 @@ _GROUPED = r"^[0-9]{1,3}(MARK[0-9]{3})*([.,]0*)?$"
 _FEW_ROWS = 50
 _MANY_NUMBERS = 20
 _FEW_CODES = 3
+_LONG_LIST = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +399,8 @@ def _reason(column: Column, rows: int) -> str:
     if column.distinct > _MANY_NUMBERS and not own & (_CODE_WORDS | _BANDED) and _share(values, _WHOLE) >= _NEARLY_ALL:
         lengths = pc.min_max(pc.utf8_length(values)).as_py()
         # Codes are numbered more densely, and from 1.
-        thin = 10 ** (lengths["max"] - 1) > 3 * column.distinct or pc.index(values, "0").as_py() >= 0
+        thin = 10 ** (lengths["max"] - 1) > 3 * column.distinct or column.distinct > _LONG_LIST
+        thin = thin or pc.index(values, "0").as_py() >= 0
         return (
             "a measured number: with bands, it counts in bands" if lengths["max"] > lengths["min"] + 1 and thin else ""
         )
