@@ -15,8 +15,6 @@ import pytest
 import treetop as tt
 from tests import everyday
 from tests.studio.visitor import Visitor, visiting
-from treetop.io import table
-from treetop.io.row_batch import RowBatch
 from treetop.ledger import Ledger
 
 Held = tuple[threading.Event, threading.Event]
@@ -162,9 +160,10 @@ def test_a_page_that_takes_long_says_how_much_of_the_table_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "trips.csv").write_text("home,work\n" + "a,b\n" * 50)
+    table = import_module("treetop.io.table")
     batches = table.batches
 
-    def slow(*arguments: Any, **options: Any) -> Iterator[RowBatch]:
+    def slow(*arguments: Any, **options: Any) -> Iterator[Any]:
         for batch in batches(*arguments, **options):
             yield replace(batch, done=0.4)
             time.sleep(1)
