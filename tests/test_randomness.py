@@ -23,7 +23,7 @@ ALLOWED = {
     "addons/clusters/spark.py": "names of files, and the password of a session",
     "addons/clusters/task_files.py": "the seal of task files",
     "counts/codebook.py": "the key of a hash table, which finds the same leaves with any key",
-    "ledger/book.py": "the name of a ledger, and of its entries",
+    "ledger/_book.py": "the name of a ledger, and of its entries",
     "noise/gate.py": "the key of the noise",
     "noise/keystream.py": "the key of the noise",
     "addons/studio/app.py": "names of running work",

@@ -1,7 +1,7 @@
 """The layer check: every package of `src/treetop` imports only from those before it.
 
 The core ends with `publishing`. It imports no add-on: it loads one by the name that a registry holds, on first use.
-Only `cli` names flags of the command line.
+Only `cli` names flags of the command line. A module whose name begins with an underscore is for its own package alone.
 
 An import counts wherever it stands: inside a function and under `TYPE_CHECKING` as well. Inside functions only the edge
 (`treetop/__init__.py`, `cli`) imports from the package, so that `treetop --help` starts at once; elsewhere a lazy
@@ -93,6 +93,8 @@ def _of_module(path: Path, own: str, package: Path) -> Iterator[str]:
             yield f"{where}:{line}: imports {target} inside a function"
         if other != own and (other not in LAYERS or LAYERS.index(other) >= LAYERS.index(own)):
             yield f"{where}:{line}: {own} is below {other}, and imports {target}"
+        if other != own and any(part.startswith("_") for part in target.split(".")[2:]):
+            yield f"{where}:{line}: {target} is for {other} alone"
         if own in PUBLIC and other == "counts" and target.split(".")[2] not in DESCRIPTIONS:
             yield f"{where}:{line}: {own} is public, and {target} holds or reads private counts"
 
@@ -110,7 +112,8 @@ def _imports(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             bare = node.module == "treetop"
-            names = [f"treetop.{alias.name}" for alias in node.names] if bare else [node.module]
+            own = [f"{node.module}.{alias.name}" for alias in node.names if bare or alias.name.startswith("_")]
+            names = own if bare else [node.module, *own]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:

@@ -10,8 +10,8 @@ import click
 
 from treetop.cli import COMMANDS, cli
 from treetop.plan import fields
+from treetop.plan.fields._field import Field
 from treetop.plan.fields.declarations import ATTRIBUTE, CLEANING, FACT
-from treetop.plan.fields.field import Field
 from treetop.plan.file.describe import value
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference.md"

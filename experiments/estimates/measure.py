@@ -34,7 +34,7 @@ from treetop.counts.counts import pack
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import Key
 from treetop.release.errors import errors_of
-from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.estimates._whole_numbers import lower_error
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 

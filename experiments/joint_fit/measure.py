@@ -18,7 +18,7 @@ import treetop as tt
 from experiments.joint_fit.tables import Records, large
 from treetop.fit import Depths, Grid, joint_fit
 from treetop.release.intervals.nodes import risk_of
-from treetop.release.intervals.tables import TableEvidence
+from treetop.release.intervals.table_evidence import TableEvidence
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ from experiments.loss_split.measure import LAW, WEIGHTINGS, Outcome
 from experiments.loss_split.shares import skewed_bias
 from experiments.loss_split.study import EPSILONS, TAUS, WAYS, WEIGHTS, Study
 from experiments.loss_split.trees import LEVELS
-from treetop.advice.error_laws import Allocation
+from treetop.advice._error_laws import Allocation
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, PINK)
 STYLE = {"uniform": (COLOURS[3], "s"), "optimal": (COLOURS[0], "o")}

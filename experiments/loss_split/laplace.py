@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from treetop._util.dtypes import Floats
-from treetop.advice.error_laws import ErrorLaw, as_counts
+from treetop.advice._error_laws import ErrorLaw, as_counts
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.loss_split.laplace import LaplaceErrors
 from experiments.loss_split.shares import Misallocation, Weighting, misallocation
 from experiments.loss_split.trees import Population, Tree
-from treetop.advice.error_laws import Term, least_error
+from treetop.advice._error_laws import Term, least_error
 
 Floats: TypeAlias = NDArray[np.float64]
 Noisy: TypeAlias = tuple[Floats, Floats, Floats]

@@ -14,9 +14,9 @@ import treetop as tt
 from experiments.kit.runs import Kept
 from experiments.loss_split.measure import Budgets, Errors, Outcome, best, closed_form, measure, terms, uniform
 from experiments.loss_split.trees import Population, Tree
-from treetop.advice.error_laws import Allocation, least_error, least_loss, total_error
+from treetop.advice._error_laws import Allocation, least_error, least_loss, total_error
+from treetop.advice._splits import optimal_split, refine_split
 from treetop.advice.public import Prior
-from treetop.advice.splits import optimal_split, refine_split
 from treetop.advice.trials import squared_errors
 
 Way: TypeAlias = Literal["uniform", "optimal"]

@@ -25,8 +25,8 @@ from treetop.domain.marginal import title_of
 from treetop.measure.questions import leaves_of
 from treetop.noise import Key
 from treetop.release.errors import LevelErrors, errors_of
+from treetop.release.intervals._sums import box_intervals
 from treetop.release.intervals.boxes import Boxes
-from treetop.release.intervals.sums import box_intervals
 from treetop.release.margins import find
 from treetop.release.release import Release
 from treetop.release.run import run_plan

@@ -12,9 +12,9 @@ import treetop as tt
 from experiments.kit.cases import TRIP, Table, commuters_in_counties, flights, hawaii, made_up, new_york, slovenia
 from experiments.kit.runs import Kept
 from treetop.advice import design
-from treetop.advice.designs import read_objectives
+from treetop.advice._designs import read_objectives
+from treetop.advice._outlooks import Leaves, outlook
 from treetop.advice.expected import Depths, Expected, Tables, expected_errors
-from treetop.advice.outlooks import Leaves, outlook
 from treetop.advice.public import Prior
 from treetop.advice.trials import cell_sums, table_errors
 from treetop.measure.questions import leaves_of

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from treetop.noise import register_law
     from treetop.plan.degrees import degree_plan, regional_degree_plan
     from treetop.plan.file import PlanFile, draft_plan, read_plan
+    from treetop.plan.group_plan import group_plan
     from treetop.plan.group_unit import GroupUnit
-    from treetop.plan.groups import group_plan
     from treetop.plan.plan import Plan, joint_plan
     from treetop.privacy import Loss, Split, Unit
     from treetop.privacy.relation import register_relation
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from treetop.publishing.releasing import RunOptions
     from treetop.release.count_table import CountTable
     from treetop.release.derived import GroupTables
-    from treetop.release.estimates.table import level_differences
+    from treetop.release.estimates.estimate_table import level_differences
     from treetop.release.release import Release, reestimate
     from treetop.release.selection import Selection
     from treetop.repair import register_repair
@@ -70,7 +70,7 @@ _NAMES = {
     "treetop.plan.degrees": "degree_plan regional_degree_plan",
     "treetop.plan.file": "PlanFile draft_plan read_plan",
     "treetop.plan.group_unit": "GroupUnit",
-    "treetop.plan.groups": "group_plan",
+    "treetop.plan.group_plan": "group_plan",
     "treetop.plan.plan": "Plan joint_plan",
     "treetop.privacy": "Loss Split Unit",
     "treetop.privacy.relation": "register_relation",
@@ -79,7 +79,7 @@ _NAMES = {
     "treetop.publishing.releasing": "RunOptions",
     "treetop.release.count_table": "CountTable",
     "treetop.release.derived": "GroupTables",
-    "treetop.release.estimates.table": "level_differences",
+    "treetop.release.estimates.estimate_table": "level_differences",
     "treetop.release.release": "Release reestimate",
     "treetop.release.selection": "Selection",
     "treetop.repair": "register_repair",

@@ -139,7 +139,7 @@ def hierarchies_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return read_once
 
-    for module in ("treetop.release.folder", "treetop.release.folder.read"):
+    for module in ("treetop.release.folder", "treetop.release.folder._read"):
         monkeypatch.setattr(f"{module}.read_spine", once(read_spine, "attributes", "spine"))
         monkeypatch.setattr(f"{module}.read_domain", once(read_domain, "attributes", "spine", "facts"))
 

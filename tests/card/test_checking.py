@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import treetop as tt
 from tests.forging import at, card_of, edit_table, findings, places, put, restate
 from treetop.card import schema
-from treetop.checking import arithmetic
+from treetop.checking import _arithmetic as arithmetic
 from treetop.checking.check import _Check, _verdict, check_folder
 from treetop.errors import ReleaseError
 

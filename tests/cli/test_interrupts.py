@@ -85,8 +85,8 @@ def test_a_ctrl_c_that_gets_lost_on_its_way_still_ends_the_command(
     ("where", "spent"),
     [
         ("treetop.publishing.releasing:read_encoded", []),
-        ("treetop.ledger.log:_append", ["reserved, outcome unknown"]),
-        ("treetop.ledger.book:Reservation", ["reserved, outcome unknown"]),
+        ("treetop.ledger._log:_append", ["reserved, outcome unknown"]),
+        ("treetop.ledger._book:Reservation", ["reserved, outcome unknown"]),
         ("treetop.release.run:run_descent", ["reserved, outcome unknown"]),
     ],
 )

@@ -17,7 +17,7 @@ import pytest
 import treetop as tt
 from tests.commands import Command
 from treetop import cli, read_plan
-from treetop.advice.losses import PROMISE
+from treetop.advice._losses import PROMISE
 from treetop.advice.public import read_public
 from treetop.errors import IncompletePlan
 

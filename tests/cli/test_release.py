@@ -313,7 +313,7 @@ def test_what_fails_after_it_was_charged_is_an_error_of_its_own(here: Path, monk
     def broken(*_: object) -> None:
         raise LedgerError("the disk is gone")
 
-    monkeypatch.setattr("treetop.ledger.book.Reservation.complete", broken)
+    monkeypatch.setattr("treetop.ledger._book.Reservation.complete", broken)
     call = ["release", "plan.toml", "trips.csv", "--out", "out", "--ledger", "ledger", "--quiet"]
     with pytest.raises(Exception, match="out is written, but the ledger could not record it") as failed:
         cli.main(call, standalone_mode=False)
@@ -371,13 +371,13 @@ main()
 """
 POINTS = [
     ("treetop.counts.reading:read_encoded:call", 0),
-    ("treetop.ledger.log:_append:return", 0),
-    ("treetop.ledger.book:reserve:return", 1),
+    ("treetop.ledger._log:_append:return", 0),
+    ("treetop.ledger._book:reserve:return", 1),
     ("treetop.measure.descent:run_descent:call", 1),
     ("treetop.measure.descent:run_descent:return", 1),
-    ("treetop.release.folder.write:_write:return", 1),
+    ("treetop.release.folder._write:_write:return", 1),
     ("treetop.release.folder.place:take_place:return", 1),
-    ("treetop.ledger.book:complete:return", 1),
+    ("treetop.ledger._book:complete:return", 1),
 ]
 
 
@@ -398,15 +398,15 @@ def test_a_killed_release_is_spent_if_it_measured_and_leaves_no_half_folder(
     assert start(point=point, number=signal.SIGKILL).wait().returncode == -signal.SIGKILL
     entries = Ledger.open(here / "ledger").entries()
     assert len(entries) == spent
-    in_place = point.startswith("treetop.ledger.book:complete") or point.endswith("take_place:return")
+    in_place = point.startswith("treetop.ledger._book:complete") or point.endswith("take_place:return")
     assert (here / "out").exists() == in_place
     if in_place:
         assert is_whole(here / "out")
-        assert (entries[0].state == "complete") == (point == "treetop.ledger.book:complete:return")
+        assert (entries[0].state == "complete") == (point == "treetop.ledger._book:complete:return")
 
 
 def test_what_a_killed_release_left_beside_its_place_is_removed_by_the_next_one(here: Path, start: Start) -> None:
-    start(point="treetop.release.folder.write:_write:return", number=signal.SIGKILL).wait()
+    start(point="treetop.release.folder._write:_write:return", number=signal.SIGKILL).wait()
     (left,) = here.glob(".out.treetop-draft-*")
     (here / ".out.mine").mkdir()
     run("--quiet")
@@ -492,8 +492,8 @@ def test_releases_killed_at_random_steps_leave_whole_folders_and_their_loss_spen
 INTERRUPTED = [
     "treetop.counts.reading:read_encoded:call",
     "treetop.measure.descent:run_descent:call",
-    "treetop.release.folder.write:_write:call",
-    "treetop.release.folder.write:_write:return",
+    "treetop.release.folder._write:_write:call",
+    "treetop.release.folder._write:_write:return",
 ]
 
 
@@ -583,7 +583,7 @@ def test_a_disk_that_fills_up_anywhere_leaves_no_half_folder_and_the_loss_spent_
     pages = sum(-(-path.stat().st_size // 4096) for path in (small_disk / "out").rglob("*") if path.is_file())
     shutil.rmtree(small_disk / "out")
     room = 0
-    around(monkeypatch, "treetop.release.folder.write:_write", lambda: fill(small_disk, room), nothing)
+    around(monkeypatch, "treetop.release.folder._write:_write", lambda: fill(small_disk, room), nothing)
     written = 0
     for attempt, room in enumerate(range(0, 4096 * (pages + 12), 4096), start=2):  # noqa: B007
         with contextlib.suppress(SystemExit):
@@ -614,7 +614,7 @@ def test_files_that_may_not_grow_are_one_message_and_no_half_folder(
     def limited(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
 
-    around(monkeypatch, "treetop.release.folder.write:_write", lambda: limited(limit), lambda: limited(most))
+    around(monkeypatch, "treetop.release.folder._write:_write", lambda: limited(limit), lambda: limited(most))
     for limit in (0, 10, 1000, 3000, 6000):  # noqa: B007
         message = release.fails(*TABLE, "--out", "out")
         assert "out: cannot be written: " in message and "File too large" in message
@@ -639,7 +639,7 @@ def test_a_disk_that_is_full_when_the_ledger_would_complete_leaves_a_whole_relea
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger.create("disk/ledger", loss=Loss(rho=1))
-    around(monkeypatch, "treetop.release.folder.write:take_place", nothing, lambda: fill(small_disk, 0))
+    around(monkeypatch, "treetop.release.folder._write:take_place", nothing, lambda: fill(small_disk, 0))
     message = release.fails(*TABLE, "--out", "out", "--ledger", "disk/ledger")
     assert "out is written, but the ledger could not record it" in message
     assert "the loss stays spent: entry 1" in message

@@ -19,8 +19,8 @@ import pytest
 import treetop as tt
 from tests.processes import Server
 from treetop.errors import DataError, HierarchyError
-from treetop.io import csv_file
-from treetop.io.csv_file import parse_blocks
+from treetop.io import _csv_file as csv_file
+from treetop.io._csv_file import parse_blocks
 from treetop.io.table import read
 
 _CLOSED = ("", "a", "bc", '"d"', '"e,f"', '"g""h"', '"i\nj"', '"k\r\nl"', '5" pipe', '"m"n', "'", '""', "x" * 40)
@@ -85,7 +85,7 @@ def test_a_record_that_is_longer_than_a_block_is_refused() -> None:
 
 _LEAVING = """
 import sys, threading, time
-from treetop.io import csv_file, table
+from treetop.io import _csv_file as csv_file, table
 from treetop.errors import DataError
 
 csv_file.BLOCK = csv_file.HEAD = 1 << 12

@@ -18,7 +18,7 @@ import treetop as tt
 from treetop import Source
 from treetop.counts.reading import read_counts
 from treetop.errors import TreetopError
-from treetop.io import csv_file
+from treetop.io import _csv_file as csv_file
 from treetop.io import table as tables
 
 SPINE = tt.Spine(["place"], {"place": tt.Hierarchy.flat(["01", "02"])})

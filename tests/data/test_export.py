@@ -21,8 +21,8 @@ from tests.processes import Server
 from treetop import export
 from treetop.errors import DataError, QueryError, Refusal, ReleaseError, TreetopError
 from treetop.exporting import FORMATS, Places, read_places
-from treetop.exporting import flows as records
-from treetop.exporting.flows import Size
+from treetop.exporting import _flows as records
+from treetop.exporting._flows import Size
 from treetop.exporting.levels import depths_of
 
 TOWNS = ["01001", "01002", "None", 'say "hi", ok', "two\nlines", "a=b"]
@@ -529,8 +529,8 @@ def test_many_records_are_told_before_they_are_written(
     told: list[str] = []
     export(release, "records", tmp_path / "few.csv", announce=told.append)
     assert told == []
-    monkeypatch.setattr("treetop.exporting.flows.MANY", 10)
-    monkeypatch.setattr("treetop.exporting.flows.MOST", 10)
+    monkeypatch.setattr("treetop.exporting._flows.MANY", 10)
+    monkeypatch.setattr("treetop.exporting._flows.MOST", 10)
     export(release, "records", tmp_path / "many.csv", announce=told.append, large=True)
     assert told == [f"writing {Size.of(release.where(), depths_of(release.where(), None))}"]
     assert told[0].startswith(f"writing {release.total:,} records, about ")

@@ -26,7 +26,7 @@ from tests.data.test_export_map import Elements
 from tests.everyday import TRIP
 from treetop import cli, export, exporting
 from treetop.addons import pages, site
-from treetop.addons.site import tables as rows
+from treetop.addons.site import site_tables as rows
 from treetop.card import in_words
 from treetop.errors import ReleaseError
 from treetop.exporting.levels import counts_at

@@ -16,7 +16,7 @@ import treetop as tt
 from treetop import Source
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.io import csv_file
+from treetop.io import _csv_file as csv_file
 from treetop.io import table as tables
 from treetop.io.fixed_width import refuse_fixed
 

@@ -18,7 +18,7 @@ from treetop import Source
 from treetop.card import in_words
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError
-from treetop.io import csv_file
+from treetop.io import _csv_file as csv_file
 from treetop.io import table as tables
 from treetop.io.row_batch import RowBatch, as_text
 

@@ -24,7 +24,7 @@ from treetop import Graph, GroupList, Source
 from treetop.counts.group_reader import GroupColumns, GroupTableReader
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError, PlanError
-from treetop.io import csv_file
+from treetop.io import _csv_file as csv_file
 from treetop.io import table as tables
 
 PLACE = tt.Hierarchy.flat(["a", "b", "other"], level="place")

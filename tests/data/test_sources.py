@@ -22,7 +22,7 @@ import treetop as tt
 from treetop import Source, read_plan
 from treetop.counts.reading import read_counts
 from treetop.errors import DataError, HierarchyError, PlanError
-from treetop.io import csv_file
+from treetop.io import _csv_file as csv_file
 from treetop.io import table as tables
 from treetop.io.source import reads_once
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.errors import DataError, HierarchyError, PlanFileError
 
 PLAN = """

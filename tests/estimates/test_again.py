@@ -13,7 +13,7 @@ from scipy import stats
 
 import treetop as tt
 from tests.forging import findings
-from treetop.release.estimates.whole_numbers import lower_error
+from treetop.release.estimates._whole_numbers import lower_error
 from treetop.release.measurements import measured_tree
 from treetop.repair.least_squares import least_squares
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import treetop as tt
 from treetop.errors import QueryError
-from treetop.release.estimates import table as joined
+from treetop.release.estimates import estimate_table as joined
 
 Reals = NDArray[np.float64]
 

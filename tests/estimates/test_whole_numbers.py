@@ -17,8 +17,8 @@ from treetop.counts.counts import pack
 from treetop.measure.descent import descent_of, run_descent
 from treetop.noise import DiscreteGaussian, DiscreteLaplace, Key, Law
 from treetop.release.errors import errors_of
-from treetop.release.estimates import whole_numbers as prior
-from treetop.release.estimates.whole_numbers import lower_error, share_by_probability
+from treetop.release.estimates import _whole_numbers as prior
+from treetop.release.estimates._whole_numbers import lower_error, share_by_probability
 from treetop.release.measurements import Measurements
 from treetop.release.tree import ReleasedTree
 from treetop.repair.sharing import share_by_least_squares

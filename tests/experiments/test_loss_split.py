@@ -36,7 +36,7 @@ from experiments.loss_split.measure import (
 from experiments.loss_split.shares import Misallocation, SkewedBias
 from experiments.loss_split.study import EPSILONS, FIXED, WEIGHTS, Size, Study, study
 from experiments.loss_split.trees import SHAPE, Tree, made_up
-from treetop.advice.error_laws import Allocation, least_loss
+from treetop.advice._error_laws import Allocation, least_loss
 
 SMALL = Size(runs=30, weight_runs=10, engine_runs=2, tracts=3)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiments.loss_split.laplace import LaplaceErrors
 from experiments.loss_split.shares import Weighting, deal, even, majorises, misallocation, skewed_bias
-from treetop.advice.error_laws import Term, least_error
+from treetop.advice._error_laws import Term, least_error
 
 WEIGHTINGS: list[Weighting] = ["log", "linear", "quadratic"]
 

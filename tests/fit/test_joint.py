@@ -31,7 +31,7 @@ from treetop.fit import (
     whole_margin,
     whole_shares,
 )
-from treetop.fit.entropy import _exp, _log
+from treetop.fit._entropy import _exp, _log
 
 OPTIONAL = " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
 Ints = NDArray[np.int64]

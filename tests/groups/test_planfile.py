@@ -12,7 +12,7 @@ from treetop import Plan, PlanFile, read_plan
 from treetop.errors import IncompletePlan, LossError, PlanError, PlanFileError, TreetopError, UnitError
 from treetop.noise import DiscreteGaussian, DiscreteLaplace
 from treetop.plan.file import describe_plan
-from treetop.plan.groups import GroupSizeReader
+from treetop.plan.group_plan import GroupSizeReader
 from treetop.plan.region_histograms import RegionHistograms
 
 Write = Callable[..., Path]

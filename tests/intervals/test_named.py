@@ -20,9 +20,9 @@ from treetop.card import in_words
 from treetop.measure.measure import NOTHING
 from treetop.noise import Key
 from treetop.plan.resolution import number_of_tests
+from treetop.release.intervals._sums import box_intervals
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import named_risks, node_intervals
-from treetop.release.intervals.sums import box_intervals
 from treetop.release.measurements import remainder_intervals
 from treetop.release.run import run_plan
 

@@ -17,9 +17,9 @@ from scipy import stats
 
 import treetop as tt
 from treetop.measure.measure import NOTHING
+from treetop.release.intervals._sums import box_intervals
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import Interval, NoiseReach
-from treetop.release.intervals.sums import box_intervals
 
 Ints = NDArray[np.int64]
 

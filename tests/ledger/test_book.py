@@ -19,8 +19,8 @@ from treetop import Ledger, Loss, Unit
 from treetop._util.numbers import plain
 from treetop.errors import LedgerError, LossError, Overspent, Refusal, TreetopError
 from treetop.ledger import OldCopy, OtherUnit, unit_text
+from treetop.ledger._log import _append
 from treetop.ledger.budget import Budget, plain_down
-from treetop.ledger.log import _append
 from treetop.privacy import rho_from_epsilon
 
 PLAN = "a" * 64

@@ -178,7 +178,7 @@ def test_a_ledger_on_a_network_disk_is_told(tmp_path: Path, kind: str, monkeypat
     mounts = tmp_path / "mounts"
     far = str(tmp_path / "far away").replace(" ", "\\040")
     mounts.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {far} {kind} rw 0 0\n")
-    monkeypatch.setattr("treetop.ledger.book.MOUNTS", mounts)
+    monkeypatch.setattr("treetop.ledger._book.MOUNTS", mounts)
     told = treetop_ledger("create", tmp_path / "far away" / "l", "--rho", "1").output
     assert f"is on a network disk ({kind}): locks may not hold there" in told
     assert "network disk" not in treetop_ledger("create", tmp_path / "l", "--rho", "1").output

@@ -12,8 +12,8 @@ import treetop as tt
 from treetop import Ledger, Loss, Unit
 from treetop.errors import LedgerError, Overspent
 from treetop.ledger import unit_text
+from treetop.ledger._log import Content
 from treetop.ledger.budget import Spending
-from treetop.ledger.log import Content
 from treetop.measure.questions import Batch, parse
 from treetop.plan.workload import cells_of
 from treetop.privacy import epsilon_from_rho, rho_from_epsilon

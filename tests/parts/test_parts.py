@@ -18,15 +18,15 @@ from tests.commands import said
 from tests.engines.descents import cut_small
 from tests.forging import relist
 from treetop._util import system as memory
-from treetop.checking import counting
+from treetop.checking import _counting as counting
 from treetop.checking.check import check_folder
 from treetop.errors import ReleaseError, TreetopError
 from treetop.exporting import any_table as streamed
 from treetop.measure import level as gathered
 from treetop.release import run
 from treetop.release import shards as cutting
+from treetop.release.folder import _shards as files
 from treetop.release.folder import file_sha256
-from treetop.release.folder import shards as files
 from treetop.release.release import Release
 
 KEY = bytes(range(32))

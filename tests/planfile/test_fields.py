@@ -18,8 +18,9 @@ from treetop import draft_plan, inspect_table
 from treetop.cli import main
 from treetop.errors import IncompletePlan, PlanFileError
 from treetop.plan import fields
-from treetop.plan.fields.field import choice
-from treetop.plan.file import describe_plan, plan_schema, read_plan, reader
+from treetop.plan.fields._field import choice
+from treetop.plan.file import _reader as reader
+from treetop.plan.file import describe_plan, plan_schema, read_plan
 from treetop.plan.plan import Plan
 
 Write = Callable[[str], Path]

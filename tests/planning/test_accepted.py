@@ -10,7 +10,7 @@ import pytest
 import treetop as tt
 from tests import everyday
 from treetop.addons.studio.made_up import made_up, release_made_up
-from treetop.advice.losses import at_epsilon, epsilon_for, margin_of
+from treetop.advice._losses import at_epsilon, epsilon_for, margin_of
 from treetop.errors import LossError, PlanError
 
 

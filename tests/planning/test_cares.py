@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import treetop as tt
-from treetop.advice.designs import read_objectives
+from treetop.advice._designs import read_objectives
 from treetop.errors import PlanError
 
 PLACES = tt.Hierarchy.from_prefixes(["AX", "AY", "BX"], widths=[1], levels=["state", "county"])

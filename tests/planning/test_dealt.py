@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop.advice._splits import Shares, ShareWeight, refine_split, share_errors, squared_share_error
 from treetop.advice.public import Prior
-from treetop.advice.splits import Shares, ShareWeight, refine_split, share_errors, squared_share_error
 from treetop.errors import PlanError
 
 PERSON = tt.Unit("person", neighbours="add-remove")

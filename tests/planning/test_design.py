@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import treetop as tt
 from treetop.advice import Report, design
-from treetop.advice.designs import Search, read_objectives
+from treetop.advice._designs import Search, read_objectives
 from treetop.advice.expected import LEAST_SHARE, ErrorModel, best_shares, expected_errors
 from treetop.advice.public import Prior
 from treetop.domain.marginal import exact_margins

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import treetop as tt
 from experiments.loss_split.laplace import LaplaceErrors
-from treetop.advice import error_laws
-from treetop.advice.error_laws import (
+from treetop.advice import _error_laws as error_laws
+from treetop.advice._error_laws import (
     SUMMED_UP_TO,
     DiscreteGaussianErrors,
     DiscreteLaplaceErrors,

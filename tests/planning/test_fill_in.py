@@ -9,7 +9,7 @@ import pytest
 
 import treetop as tt
 from treetop._util.numbers import Number
-from treetop.advice.fill_in import filled_in, loss_toml
+from treetop.advice._fill_in import filled_in, loss_toml
 from treetop.errors import LossError, PlanFileError
 from treetop.plan.workload import SPLITS, named_split
 

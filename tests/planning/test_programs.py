@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from experiments.loss_split.laplace import LaplaceErrors
-from treetop.advice.error_laws import (
+from treetop.advice._error_laws import (
     DiscreteGaussianErrors,
     DiscreteLaplaceErrors,
     ErrorLaw,

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
+from treetop.advice._splits import optimal_split, refine_split
 from treetop.advice.public import Prior
-from treetop.advice.splits import optimal_split, refine_split
 from treetop.advice.trials import level_errors, squared_errors, trials, try_out
 from treetop.counts.reading import read_counts
 from treetop.errors import PlanError, PrivatePrior

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import treetop as tt
-from treetop.advice.error_laws import least_error, total_error
+from treetop.advice._error_laws import least_error, total_error
+from treetop.advice._splits import SplitObjective, optimal_split, reached_coefficients, terms_of
 from treetop.advice.public import Prior
-from treetop.advice.splits import SplitObjective, optimal_split, reached_coefficients, terms_of
 from treetop.errors import LossError, PlanError, SpineError
 from treetop.plan.workload import SMALLEST_SHARE, measured_levels, named_split, split_by_nodes
 

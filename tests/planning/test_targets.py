@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import treetop as tt
 from tests.everyday import TRIP
 from treetop.advice import error_grid, loss_for, mean, read_target, split_for, within
-from treetop.advice.error_laws import falling_root, mean_absolute, total_error
-from treetop.advice.losses import PROMISE, Target, Within
+from treetop.advice._error_laws import falling_root, mean_absolute, total_error
+from treetop.advice._losses import PROMISE, Target, Within
+from treetop.advice._splits import terms_of
 from treetop.advice.public import Prior
-from treetop.advice.splits import terms_of
 from treetop.errors import LossError, PlanError
 from treetop.noise import DiscreteGaussian
 from treetop.plan.plan import Plan

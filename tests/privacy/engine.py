@@ -32,7 +32,7 @@ from .divergence import Shift, masses
 from .neighbours import Rows, counts_of
 
 descents: Any = import_module("treetop.measure.descent")
-tasks: Any = import_module("treetop.measure.task")
+tasks: Any = import_module("treetop.measure._task")
 """The modules of the descent, open to all that they use, for better and for worse."""
 
 KEY = Key(bytes(range(32)))

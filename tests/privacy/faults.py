@@ -28,10 +28,10 @@ from treetop.privacy import Sensitivity
 
 from .engine import tasks
 
-batches: Any = import_module("treetop.measure.batch")
+batches: Any = import_module("treetop.measure._batch")
 blocks: Any = import_module("treetop.measure.blocks")
 levels: Any = import_module("treetop.measure.level")
-margins: Any = import_module("treetop.measure.margins")
+margins: Any = import_module("treetop.measure.margin_tables")
 measuring: Any = import_module("treetop.measure.measure")
 plans: Any = import_module("treetop.plan.workload")
 losses: Any = import_module("treetop.privacy.loss")
@@ -365,7 +365,7 @@ def invented_children_taken_out_again(patch: Patch) -> None:
 
 def leaves_looked_for_among_those_of_a_task(patch: Patch) -> None:
     """A level tells the next one where its leaves are in its own task, and not in the whole table."""
-    patch.setattr(import_module("treetop.measure.task"), "_among_all", lambda parts, tasks: iter(parts))
+    patch.setattr(import_module("treetop.measure._task"), "_among_all", lambda parts, tasks: iter(parts))
 
 
 def contributions_not_bounded(patch: Patch) -> None:

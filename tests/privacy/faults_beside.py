@@ -19,13 +19,13 @@ from treetop.errors import DataError
 from treetop.measure.questions import Batch
 from treetop.noise import NoiseStream
 from treetop.plan.degree_unit import DegreeUnit
+from treetop.plan.group_plan import GroupSizeReader
 from treetop.plan.group_unit import Event, Form
-from treetop.plan.groups import GroupSizeReader
 from treetop.privacy import Sensitivity
 
 from .faults import Fault, Patch, narrowed
 
-csv_files: Any = import_module("treetop.io.csv_file")
+csv_files: Any = import_module("treetop.io._csv_file")
 fixed: Any = import_module("treetop.io.fixed_width")
 tables: Any = import_module("treetop.io.table")
 flat: Any = import_module("treetop.addons.lab.mechanisms.compared")

@@ -19,11 +19,11 @@ from .faults import Fault, Patch
 
 dropping: Any = import_module("treetop.counts.graph_reader")
 content: Any = import_module("treetop.card.content")
-counting: Any = import_module("treetop.checking.counting")
+counting: Any = import_module("treetop.checking._counting")
 checking: Any = import_module("treetop.checking.check")
 facts: Any = import_module("treetop.plan.constraints_kept")
 readers: Any = import_module("treetop.measure.readers")
-public_files: Any = import_module("treetop.plan.file.stated")
+public_files: Any = import_module("treetop.plan.file._stated")
 
 
 def edges_that_are_dropped_told_exactly(patch: Patch) -> None:

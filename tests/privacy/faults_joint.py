@@ -15,7 +15,7 @@ from .faults import Fault, narrowed
 joint: Any = import_module("treetop.measure.joint")
 plans: Any = import_module("treetop.plan.workload")
 runs: Any = import_module("treetop.release.run")
-tables: Any = import_module("treetop.release.intervals.tables")
+tables: Any = import_module("treetop.release.intervals.table_evidence")
 Patch = pytest.MonkeyPatch
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from treetop import Counts, Unit
 from treetop._util.numbers import NO_BOUND
 from treetop.domain.constraints import PublicFacts, TableFact
-from treetop.measure.margins import Table
+from treetop.measure.margin_tables import Table
 from treetop.noise import DiscreteGaussian
 from treetop.plan.workload import Measured
 from treetop.privacy import Sensitivity

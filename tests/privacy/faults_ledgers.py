@@ -18,7 +18,7 @@ from .faults import Fault, Patch
 
 spendings: Any = import_module("treetop.ledger.budget")
 budgets: Any = import_module("treetop.ledger.budget")
-charging: Any = import_module("treetop.publishing.charging")
+charging: Any = import_module("treetop.publishing._charging")
 compositions: Any = import_module("treetop.privacy.composition")
 of: Callable[[Iterable[tuple[Fraction, Cells | None]]], Spending] = Spending.of
 

@@ -20,7 +20,7 @@ from treetop.errors import Overspent
 from treetop.ledger import OtherUnit, unit_text
 from treetop.noise import DiscreteGaussian
 from treetop.privacy.relation import GraphRules, GraphUnit, unit_of
-from treetop.publishing.charging import Account
+from treetop.publishing._charging import Account
 
 from .accountant import Losses, coin, gaussian, together
 from .audits import Audit, audit

@@ -17,7 +17,7 @@ import treetop as tt
 from treetop import Counts
 from treetop.measure.level import Frontier
 from treetop.noise import Key, Law, NoiseStream
-from treetop.release.folder.tables import evidence_table, facts_table, margins_table, unresolved_table
+from treetop.release.folder._tables import evidence_table, facts_table, margins_table, unresolved_table
 
 from .engine import KEY, Engine, descents, noise_is
 from .neighbours import Rows, table_of

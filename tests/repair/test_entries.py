@@ -66,10 +66,10 @@ FUZZ = """
     from treetop.counts.graph_reader import Edges
     from treetop.counts.graph_reader import Nodes
     from treetop.counts.degree_projection import projected_degrees
-    from treetop.repair.cumulative import relax_direct
+    from treetop.repair._cumulative import relax_direct
     from treetop.measure.vectors import measured_groups
     from treetop.noise.gate import Gate
-    from treetop.plan.groups import group_plan
+    from treetop.plan.group_plan import group_plan
     from treetop.plan.group_unit import GroupUnit
     from treetop.counts.group_reader import GroupSizes
     from treetop.domain.hierarchy import Hierarchy

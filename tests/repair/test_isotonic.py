@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, isotonic_regression, minimi
 
 from treetop.errors import NumberError
 from treetop.repair import Tree, isotonic, relax_cumulative, relax_isotonic
-from treetop.repair.cumulative import relax_direct
+from treetop.repair._cumulative import relax_direct
 
 
 def test_no_other_whole_numbers_are_nearer() -> None:

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from treetop.errors import HierarchyError
 from treetop.noise import Key
 from treetop.repair import Tree, certified, euclidean, project_tree, whole_weights
-from treetop.repair.projection import Total
+from treetop.repair._projection import Total
 
 Integers = NDArray[np.int64]
 FAR = np.int64(1 << 60)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from treetop.noise import Key
 from treetop.repair import Tree, certified, project_tree, relax_tree
-from treetop.repair import projection as module
-from treetop.repair.projection import Total
+from treetop.repair import _projection as module
+from treetop.repair._projection import Total
 
 KEY = Key(bytes(32))
 TREES = [

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import treetop as tt
 from treetop import Counts
 from treetop.engine.engine import Threads
+from treetop.measure import _task as tasks
 from treetop.measure import descent as descents
-from treetop.measure import task as tasks
 from treetop.measure.descent import Descent, descent_of, run_descent
 from treetop.measure.level import Descended, Frontier, Step, refine
 from treetop.noise import Key

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import treetop as tt
 from treetop.domain import marginal as margins_module
 from treetop.domain.marginal import exact_margins
-from treetop.measure.margins import coarser
+from treetop.measure.margin_tables import coarser
 
 EXAMPLES = 400 if os.environ.get("TREETOP_AUDIT") == "deep" else 25
 HOW: list[dict[str, Any]] = [{}, {"prefer": "lower-error"}, {"repair": "euclidean"}, {"resolve": {"fdr": 0.1}}]

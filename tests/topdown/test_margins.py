@@ -13,7 +13,7 @@ from treetop import Counts
 from treetop.domain.marginal import exact_margins
 from treetop.engine.engine import Threads
 from treetop.measure.descent import Outcome, descent_of, run_descent
-from treetop.measure.margins import coarser
+from treetop.measure.margin_tables import coarser
 from treetop.noise import Key
 from treetop.repair import REPAIRS, chebyshev
 

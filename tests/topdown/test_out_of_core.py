@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import treetop as tt
-from treetop.measure import blocks, margins, regrouped
+from treetop.measure import _regrouped as regrouped
+from treetop.measure import blocks
 from treetop.measure import descent as descents
 from treetop.measure import level as gathered
+from treetop.measure import margin_tables as margins
 from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.noise import Key
 

@@ -18,9 +18,9 @@ import treetop as tt
 from treetop import Counts
 from treetop.engine.engine import Executor, Threads
 from treetop.measure import descent as descents
+from treetop.measure._task import Task, descend
 from treetop.measure.descent import Outcome, descent_of, run_descent
 from treetop.measure.level import Descended
-from treetop.measure.task import Task, descend
 from treetop.noise import Key
 
 T = TypeVar("T")

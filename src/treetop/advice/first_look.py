@@ -15,7 +15,7 @@ from treetop._util.dtypes import Flags, Ints
 from treetop.counts.encode import Weighing
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import Spine
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.domain.unit import Unit
 from treetop.errors import TreetopError
 from treetop.inspection import Inspection

@@ -40,7 +40,7 @@ from treetop.measure.questions import leaves_of
 from treetop.measure.readers import group_reader, leaves_above_zero, read_true_counts
 from treetop.noise import Key
 from treetop.plan.file import PlanFile, read_plan
-from treetop.plan.groups import SIZE, GroupSizeReader, inner
+from treetop.plan.group_plan import SIZE, GroupSizeReader, inner
 from treetop.plan.mechanism import JointMechanism
 from treetop.plan.plan import Plan
 from treetop.release.release import Release

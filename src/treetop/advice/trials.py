@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from treetop._util.dtypes import Floats, Ints
 from treetop._util.system import Progress
-from treetop.advice.error_laws import mean_absolute_of_count
+from treetop.advice._error_laws import mean_absolute_of_count
+from treetop.advice._largest import largest_degrees, largest_sizes
+from treetop.advice._losses import say_loss
+from treetop.advice._report import Report
 from treetop.advice.expected import Depths
-from treetop.advice.largest import largest_degrees, largest_sizes
-from treetop.advice.losses import say_loss
 from treetop.advice.public import (
     Planned,
     Prior,
@@ -39,7 +40,6 @@ from treetop.advice.public import (
     sizes_of,
     twin_of,
 )
-from treetop.advice.report import Report
 from treetop.counts.constraint_reader import fact_of
 from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.constraints import PublicFacts, TableFact

@@ -11,8 +11,8 @@ from treetop.card.sentences import Sentence, paragraph, sentence
 from treetop.card.statements import SUMS, JointStatements, Statements, graph_words
 from treetop.plan.degree_unit import DegreeUnit, ThetaChoice
 from treetop.plan.degrees import DegreeHistogram
+from treetop.plan.group_plan import GroupSizeReader
 from treetop.plan.group_unit import GroupUnit
-from treetop.plan.groups import GroupSizeReader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms
 from treetop.privacy import Unit

@@ -12,8 +12,8 @@ from treetop.domain.spine import Spine
 from treetop.domain.unit import Policies
 from treetop.plan.degree_unit import DegreeFacts, DegreeUnit, ThetaChoice
 from treetop.plan.degrees import DegreeHistogram, DegreeReader
+from treetop.plan.group_plan import GroupSizeReader
 from treetop.plan.group_unit import GroupUnit
-from treetop.plan.groups import GroupSizeReader
 from treetop.plan.mechanism import JointMechanism, RecordReader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms

@@ -20,9 +20,11 @@ from treetop.card.content import draft_card
 from treetop.card.html import render
 from treetop.card.rebuild import rebuild_plan
 from treetop.card.run_info import RunInfo, misfit
-from treetop.checking import arithmetic, counting, shards
-from treetop.checking.counting import differences, keeps_regions
-from treetop.checking.shards import ShardsCheck
+from treetop.checking import _arithmetic as arithmetic
+from treetop.checking import _counting as counting
+from treetop.checking import _shard_checks as shards
+from treetop.checking._counting import differences, keeps_regions
+from treetop.checking._shard_checks import ShardsCheck
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError, TreetopError
 from treetop.measure.vectors import repaired

@@ -12,7 +12,7 @@ import click
 
 from treetop._util.lazy import FrozenMap
 from treetop.domain.coding import UNITS
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.errors import TreetopError, printable
 from treetop.inspection import HierarchyFile, Inspection, Suggestion
 from treetop.plan import fields

@@ -103,8 +103,8 @@ def _check_call(
 
 
 def _summary(release: Release, folder: Path) -> dict[str, Any]:
+    from treetop.release.estimates.estimate_table import level_differences
     from treetop.release.estimates.reestimate import why_not_again
-    from treetop.release.estimates.table import level_differences
 
     levels = [level.to_dict() for level in level_differences(release)]
     finest = release.spine.splits[-1]

@@ -34,7 +34,7 @@ from treetop.domain.branches import (
     renamed_levels,
 )
 from treetop.domain.coding import MONTHLY, Bands, Coding, Dates, Rule
-from treetop.domain.standards import make_standard
+from treetop.domain.standard_hierarchies import make_standard
 from treetop.errors import HierarchyError
 from treetop.io import table as tables
 from treetop.io.row_batch import as_text, first_missing

@@ -14,12 +14,12 @@ import pyarrow as pa
 from treetop._util.files import resolved
 from treetop.card import in_words
 from treetop.errors import ReleaseError
+from treetop.exporting._flows import FLOWMAP, KEPLER, OD, QGIS, RECORDS, SKMOB
 from treetop.exporting.any_table import CSV, EXCEL
-from treetop.exporting.flows import FLOWMAP, KEPLER, OD, QGIS, RECORDS, SKMOB
 from treetop.exporting.formats import FORMATS, Content, Format, Options, Request, named, register_export
 from treetop.exporting.levels import ENDS, counts_at, depths_of, trees_of
 from treetop.exporting.places import Places, place_attribute, read_places, saved_places
-from treetop.exporting.sheet import File, Page, Sheet, Workbook, count_guarded, say_bytes
+from treetop.exporting.sheet import ExportedFile, Page, Sheet, Workbook, count_guarded, say_bytes
 from treetop.exporting.standards import CSVW, DCAT, JSONSTAT, PARQUET, SDMX
 from treetop.release.folder.place import scratch, sync
 from treetop.release.release import Release
@@ -196,7 +196,7 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
     return Exported(target.files(), main.rows, main.total, made.skipped, warning, unresolved, guarded, made.notes)
 
 
-def _announce(main: File, out: Path, options: Options) -> None:
+def _announce(main: ExportedFile, out: Path, options: Options) -> None:
     """Announce the size of a large main file; refuse one that the disk does not hold."""
     if main.size > (free := disk_usage(out.absolute().parent).free):
         raise ReleaseError(

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import ENDS, Depths, trees_of
+from treetop.exporting.page_statements import notes_on
 from treetop.exporting.sheet import LARGEST, Sheet, Workbook
-from treetop.exporting.statements import notes_on
 from treetop.release.count_table import with_outside
 from treetop.release.selection import MOST_ROWS, Selection, with_names
 from treetop.release.shards import Leaves

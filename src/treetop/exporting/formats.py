@@ -12,7 +12,7 @@ from treetop.errors import ReleaseError
 from treetop.exporting.language import ENGLISH, Language, language
 from treetop.exporting.levels import Depths
 from treetop.exporting.places import Places
-from treetop.exporting.sheet import File
+from treetop.exporting.sheet import ExportedFile
 from treetop.release.selection import Selection
 
 Progress: TypeAlias = Callable[[int], object]
@@ -84,7 +84,7 @@ class Request:
 class Content:
     """The files that a format makes of a request."""
 
-    files: Sequence[File]
+    files: Sequence[ExportedFile]
     """The format's files, in their order; some of those that go to a folder may be left out."""
     skipped: tuple[str, ...] = ()
     """The codes without coordinates; their rows were left out."""

@@ -22,7 +22,7 @@ from treetop.errors import ReleaseError
 from treetop.exporting.language import Language
 
 
-class File(Protocol):
+class ExportedFile(Protocol):
     """One file of an export."""
 
     @property
@@ -41,7 +41,7 @@ class File(Protocol):
     def size(self) -> int:
         """Approximate bytes; 0 if unknown."""
 
-    def guarded(self) -> File:
+    def guarded(self) -> ExportedFile:
         """Return the file with texts that no spreadsheet computes."""
 
     def write(self, path: Path) -> None:

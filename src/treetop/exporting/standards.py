@@ -18,8 +18,8 @@ from treetop.errors import ReleaseError
 from treetop.exporting.any_table import attributes_of, notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.levels import are_dates, trees_of
-from treetop.exporting.sheet import File, Page, Sheet, count_guarded, guard
-from treetop.exporting.statements import attribute_at, citation, notes_on
+from treetop.exporting.page_statements import attribute_at, citation, notes_on
+from treetop.exporting.sheet import ExportedFile, Page, Sheet, count_guarded, guard
 
 CUBE = 200_000
 """Most combinations of a cube in which released zeros are written as well."""
@@ -38,7 +38,7 @@ _MEDIA = {
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\s+(?:to|–|-|/)\s+(\d{4}-\d\d-\d\d)")
 
 
-def _made(make: Callable[[Request, pa.Table], Sequence[File]]) -> Callable[[Request], Content]:
+def _made(make: Callable[[Request, pa.Table], Sequence[ExportedFile]]) -> Callable[[Request], Content]:
     """Return the maker of a format that needs all rows."""
 
     def of(request: Request) -> Content:
@@ -76,7 +76,7 @@ def _described(request: Request) -> dict[str, str]:
     return {**named, "outside": words["sure"]["outside"]}
 
 
-def parquet_of(request: Request, table: pa.Table) -> list[File]:
+def parquet_of(request: Request, table: pa.Table) -> list[ExportedFile]:
     """Return the rows as Parquet."""
     return [Sheet.of("counts.parquet", table, "count")]
 
@@ -84,7 +84,7 @@ def parquet_of(request: Request, table: pa.Table) -> list[File]:
 # CSV on the Web: what the columns are, beside the file.
 
 
-def csvw_of(request: Request, table: pa.Table) -> list[File]:
+def csvw_of(request: Request, table: pa.Table) -> list[ExportedFile]:
     """Return the rows as CSV, and their description."""
     names = attributes_of(request.release)
     own = request.language
@@ -119,7 +119,7 @@ def csvw_of(request: Request, table: pa.Table) -> list[File]:
 # JSON-stat 2.0: one cube, whose last dimension tells counts from the ends of their ranges.
 
 
-def jsonstat_of(request: Request, table: pa.Table) -> list[File]:
+def jsonstat_of(request: Request, table: pa.Table) -> list[ExportedFile]:
     """Return the rows as a cube: with released zeros if it is small, and with what is listed alone otherwise."""
     _require_few(table, "JSON-stat", request)
     release, trees, names = request.release, trees_of(request.release), attributes_of(request.release)
@@ -191,7 +191,7 @@ def _require_few(table: pa.Table, what: str, request: Request) -> None:
 # SDMX: rows as SDMX-CSV 2.0, and the structure that they name as SDMX-JSON 2.0.
 
 
-def sdmx_of(request: Request, table: pa.Table) -> list[File]:
+def sdmx_of(request: Request, table: pa.Table) -> list[ExportedFile]:
     """Return the rows, and their structure: dimensions, code lists where SDMX has room for the codes, attributes."""
     ids = _identifiers(request)
     numbers = {name: id for name, id in _NUMBERS.items() if name in table.column_names}
@@ -309,7 +309,7 @@ def _day(text: str) -> dict[str, str]:
     return {"@value": text[:10], "@type": "xsd:date"}
 
 
-def _catalogued(request: Request, table: pa.Table) -> list[File]:
+def _catalogued(request: Request, table: pa.Table) -> list[ExportedFile]:
     beside = csvw_of(request, table)
     return [dcat_of(request, table, [file.file for file in beside]), *beside]
 

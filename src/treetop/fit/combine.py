@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from treetop.errors import NumberError
-from treetop.fit.tables import Depths, Grid, NoisyTable, Reals, coarser, within
+from treetop.fit.noisy_tables import Depths, Grid, NoisyTable, Reals, coarser, within
 
 TOLERANCE = 1e-12
 """Conjugate gradients stop at this share of the first residual."""

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from treetop._util.choices import nearest
 from treetop._util.lazy import FrozenMap
 from treetop.errors import DataError
-from treetop.inspection.columns import Column, describe_columns
+from treetop.inspection._layouts import EdgeLayout, GroupLayout, edges_of, recognise_edges, recognise_groups
+from treetop.inspection.column_profile import Column, describe_columns
 from treetop.inspection.detect import detect
-from treetop.inspection.layouts import EdgeLayout, GroupLayout, edges_of, recognise_edges, recognise_groups
 from treetop.inspection.lookup import (
     SAMPLE,
     HierarchyFile,

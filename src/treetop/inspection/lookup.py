@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from treetop._util.lazy import FrozenMap
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import DataError, HierarchyError
-from treetop.inspection.columns import NAMING, Column, describe_columns, words
+from treetop.inspection.column_profile import NAMING, Column, describe_columns, words
 from treetop.inspection.detect import detect
 from treetop.io import table as tables
 from treetop.io.row_batch import as_plain, as_text

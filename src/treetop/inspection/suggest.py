@@ -21,10 +21,10 @@ from treetop.counts.encode import cleaned, without_zeros
 from treetop.domain.coding import UNITS
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import is_sound_level, sound_name
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.domain.unit import IdClean
 from treetop.errors import DataError
-from treetop.inspection.columns import NAMING, Column, Prefixes, words
+from treetop.inspection.column_profile import NAMING, Column, Prefixes, words
 from treetop.inspection.lookup import FINER, Clash, Codes, HierarchyFile, Match, clash, determines
 from treetop.io.row_batch import as_text
 from treetop.io.source import Source

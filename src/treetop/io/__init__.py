@@ -3,7 +3,7 @@
 These are the formats that there are; another one is added with `treetop.io.source.register_format`.
 """
 
-from treetop.io.csv_file import CSV
+from treetop.io._csv_file import CSV
 from treetop.io.database import DUCKDB, POSTGRESQL, SQLITE
 from treetop.io.excel import EXCEL, PARQUET
 from treetop.io.fixed_width import FIXED

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from treetop.errors import DataError
-from treetop.io import csv_file
-from treetop.io.csv_file import Utf8, explain_text, open_text, parse_blocks, shares, wrong_encoding
+from treetop.io import _csv_file as csv_file
+from treetop.io._csv_file import Utf8, explain_text, open_text, parse_blocks, shares, wrong_encoding
 from treetop.io.row_batch import is_kept, require
 from treetop.io.source import (
     HEAD,

@@ -14,8 +14,8 @@ from unicodedata import category, normalize
 from treetop.domain.unit import GuaranteeCondition, fingerprint, only_if
 from treetop.errors import LedgerError, Refusal, discreet
 from treetop.ledger import budget as spending
+from treetop.ledger._log import Content, Record
 from treetop.ledger.budget import Budget, Spending
-from treetop.ledger.log import Content, Record
 from treetop.privacy import Unit
 from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Currency

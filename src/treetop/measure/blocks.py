@@ -20,10 +20,10 @@ from treetop._util.numbers import NO_BOUND
 from treetop.counts.counts import Counts
 from treetop.domain.spine_level import AttributeStep
 from treetop.engine.engine import Executor
-from treetop.measure.batch import repaired_by
+from treetop.measure._batch import repaired_by
+from treetop.measure._regrouped import Blocks, Refined, RefinedLevel, cells_from
 from treetop.measure.level import Frontier, Step, seeds
 from treetop.measure.measure import NOTHING, add_counts
-from treetop.measure.regrouped import Blocks, Refined, RefinedLevel, cells_from
 from treetop.noise import Key, NoiseStream
 from treetop.plan.workload import Measured
 from treetop.repair.bounded import repair_bounded

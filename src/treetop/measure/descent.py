@@ -18,10 +18,12 @@ from treetop.domain.marginal import decided_at, exact_margins, margin_at, stages
 from treetop.domain.spine_level import PlaceNumbering
 from treetop.domain.table_cells import Depths
 from treetop.engine.engine import Executor, Threads
+from treetop.measure._regrouped import Blocks, RefinedLevel
+from treetop.measure._task import Task, Tests, descend_all, least_named
 from treetop.measure.blocks import Columns, columns_of_rows, refine_blocks
 from treetop.measure.facts import possible_counts, with_invariants
 from treetop.measure.level import CHUNK, MEMORY, Descended, Frontier, SpillBuffer, Step, gathered, runs
-from treetop.measure.margins import (
+from treetop.measure.margin_tables import (
     ConsistentMarginals,
     MarginalConstraint,
     Margins,
@@ -32,8 +34,6 @@ from treetop.measure.margins import (
 )
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders, measure_total
 from treetop.measure.merged import refine_merged
-from treetop.measure.regrouped import Blocks, RefinedLevel
-from treetop.measure.task import Task, Tests, descend_all, least_named
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
 from treetop.plan.constraints_kept import exact_beside, is_limited, limited_levels

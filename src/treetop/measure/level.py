@@ -17,7 +17,7 @@ from treetop.counts.counts import Counts, Digit
 from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine_level import Level, PlaceNumbering
 from treetop.engine.staging import allocate
-from treetop.measure.batch import (
+from treetop.measure._batch import (
     Children,
     Ints,
     Leaves,

@@ -25,6 +25,7 @@ from treetop.counts.counts import Counts
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine_level import AttributeStep
 from treetop.engine.engine import Executor
+from treetop.measure._regrouped import Blocks, Refined, RefinedLevel
 from treetop.measure.blocks import (
     BlockTask,
     Columns,
@@ -37,8 +38,7 @@ from treetop.measure.blocks import (
     sigma_of,
 )
 from treetop.measure.level import Frontier, SpillBuffer, Step
-from treetop.measure.margins import ConsistentMarginals, MarginalConstraint, by_group, groups_under
-from treetop.measure.regrouped import Blocks, Refined, RefinedLevel
+from treetop.measure.margin_tables import ConsistentMarginals, MarginalConstraint, by_group, groups_under
 from treetop.noise import Key
 from treetop.repair.state import CHEBYSHEV, SCRATCH_SIZE, STATE_SIZE, begin, settled, solve
 

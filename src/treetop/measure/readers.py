@@ -28,8 +28,8 @@ from treetop.noise import Key
 from treetop.plan.constraints_kept import refuse_private_facts
 from treetop.plan.degree_unit import DegreeUnit
 from treetop.plan.degrees import DegreeHistogram
+from treetop.plan.group_plan import COLUMNS, SIZE, GroupSizeReader, inner
 from treetop.plan.group_unit import GroupUnit
-from treetop.plan.groups import COLUMNS, SIZE, GroupSizeReader, inner
 from treetop.plan.plan import Plan
 
 Ints = NDArray[np.int64]

@@ -25,7 +25,7 @@ from treetop.plan.degree_unit import (
     name_of,
 )
 from treetop.plan.fields import DEGREES, decided
-from treetop.plan.groups import spine_of_numbers
+from treetop.plan.group_plan import spine_of_numbers
 from treetop.plan.mechanism import Mechanism, Reader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms

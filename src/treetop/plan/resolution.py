@@ -32,7 +32,7 @@ _TAIL_BITS = 60
 
 
 @dataclass(frozen=True)
-class Rule:
+class ResolutionRule:
     """A rule that decides which children are named."""
 
     name: str
@@ -47,9 +47,9 @@ class Rule:
         return text.format(value=f"{float(self.scale * value):g}")
 
 
-RULES: Choices[Rule] = Choices(
+RULES: Choices[ResolutionRule] = Choices(
     "rule of resolution",
-    Rule(
+    ResolutionRule(
         "fdr",
         "from the least measurement up at which, of all nodes of the level that are tested together, the proportion of "
         "truly empty ones among the named is at most {value} % in expectation (Benjamini and Hochberg 1995)",
@@ -58,7 +58,7 @@ RULES: Choices[Rule] = Choices(
         "share that is truly empty, which is 0 where none is named. Of all nodes that many releases name together more "
         "may be empty, where most of them name few. Of a single node, or of a few, it says little.",
     ),
-    Rule("sigmas", "from {value} standard deviations of its noise up"),
+    ResolutionRule("sigmas", "from {value} standard deviations of its noise up"),
 )
 
 
@@ -94,7 +94,7 @@ class Resolution:
         raise PlanError(f'resolve is {given!r}: write "full", {{ fdr = 0.05 }} or {{ sigmas = 3 }}')
 
     @property
-    def _stated(self) -> tuple[Rule, Fraction]:
+    def _stated(self) -> tuple[ResolutionRule, Fraction]:
         return next((RULES[name], value) for name in RULES if (value := getattr(self, name)) is not None)
 
     @property

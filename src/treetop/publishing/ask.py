@@ -39,7 +39,7 @@ from treetop.measure.questions import (
 from treetop.noise import DiscreteGaussian, Law
 from treetop.plan.file import PlanFile, read_plan
 from treetop.privacy import Loss
-from treetop.publishing.charging import Account, reading_of, report_spent_loss
+from treetop.publishing._charging import Account, reading_of, report_spent_loss
 
 # Answers that add up: all answers of a ledger about one table, fitted together.
 # Answers were drawn one by one, so that a region and its towns need not agree. Anyone who has all answers can fit them;

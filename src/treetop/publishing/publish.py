@@ -33,7 +33,7 @@ from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
 from treetop.plan.plan import Plan
 from treetop.plan.workload import LevelAccuracy
-from treetop.publishing.charging import Account, ChargedRun, report_spent_loss
+from treetop.publishing._charging import Account, ChargedRun, report_spent_loss
 from treetop.publishing.releasing import RunOptions
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release

@@ -44,7 +44,7 @@ from treetop.noise.gate import Charge, Gate, bind
 from treetop.noise.sampler import sampler
 from treetop.plan.degree_unit import DegreeUnit
 from treetop.plan.degrees import DegreeHistogram
-from treetop.plan.groups import GroupSizeReader, inner
+from treetop.plan.group_plan import GroupSizeReader, inner
 from treetop.plan.mechanism import JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import RegionHistograms, region_tree

@@ -19,7 +19,7 @@ from treetop._util.picture import new_figure, save_figure
 from treetop.domain.hierarchy import Hierarchy
 from treetop.errors import QueryError
 from treetop.plan.degrees import DEGREE
-from treetop.plan.groups import SIZE
+from treetop.plan.group_plan import SIZE
 from treetop.plan.workload import as_confidence
 from treetop.release.intervals.boxes import Range, condition_depths
 from treetop.release.intervals.cells import MeasuredCells

@@ -15,12 +15,12 @@ from treetop.domain.marginal import Margin, exact_margins
 from treetop.domain.spine import Spine
 from treetop.domain.table_cells import CellNumbering, below
 from treetop.measure.level import runs
-from treetop.measure.margins import ConsistentMarginals, coarser
+from treetop.measure.margin_tables import ConsistentMarginals, coarser
 from treetop.noise import Law
 from treetop.plan.constraints_kept import kept_exactly
 from treetop.release.intervals.boxes import Boxes
 from treetop.release.intervals.nodes import risk_of
-from treetop.release.intervals.tables import TableEvidence
+from treetop.release.intervals.table_evidence import TableEvidence
 from treetop.release.tree import ReleasedTree
 
 

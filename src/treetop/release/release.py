@@ -21,12 +21,12 @@ from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.ledger import Reservation
 from treetop.measure.measure import Evidence, Remainders
+from treetop.release.estimates.estimate_table import estimates_table, margin_estimates_table
 from treetop.release.estimates.reestimate import estimated_again
-from treetop.release.estimates.table import estimates_table, margin_estimates_table
 from treetop.release.folder import NODES, PLACES, check_place, drafted, load, read_table, save, unresolved_table
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
-from treetop.release.intervals.tables import MeasuredTables
+from treetop.release.intervals.table_evidence import MeasuredTables
 from treetop.release.margins import MarginTable
 from treetop.release.measurements import KeptMeasurements, Measurements
 from treetop.release.selection import Queries, level_index

@@ -16,7 +16,7 @@ from treetop.noise import Key
 from treetop.plan.plan import Plan
 from treetop.plan.workload import noise_of
 from treetop.release.estimates.reestimate import with_lower_error
-from treetop.release.intervals.tables import TableEvidence, fitted_leaves
+from treetop.release.intervals.table_evidence import TableEvidence, fitted_leaves
 from treetop.release.margins import jointly_measured, tables_of
 from treetop.release.measurements import FEW_NODES, Measurements
 from treetop.release.release import Release

@@ -23,7 +23,7 @@ from treetop.domain.spine_level import AttributeStep
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError, ReleaseError
 from treetop.plan.degrees import DEGREE
-from treetop.plan.groups import SIZE
+from treetop.plan.group_plan import SIZE
 from treetop.release.count_table import CountTable
 from treetop.release.intervals.boxes import Boxes, PairBox, Range, narrowed
 from treetop.release.intervals.nodes import Interval

@@ -26,11 +26,11 @@ from treetop.card.rebuild import OF_CELLS
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import NOTHING, Evidence, LevelEvidence
+from treetop.release.intervals._sums import box_intervals
 from treetop.release.intervals.boxes import Boxes, Range, condition_depths
 from treetop.release.intervals.cells import MeasuredCells
 from treetop.release.intervals.nodes import LevelIntervals
-from treetop.release.intervals.sums import box_intervals
-from treetop.release.intervals.tables import MeasuredTables
+from treetop.release.intervals.table_evidence import MeasuredTables
 from treetop.release.measurements import FEW_NODES, KeptMeasurements, Measurements
 from treetop.release.tree import LevelNodes, ReleasedTree, ancestors, begin_levels, codes_at, meeting, spans_at
 

@@ -1,7 +1,7 @@
 """Repairs: measurements become non-negative integers that sum to their parent. Pure functions on integers."""
 
-from treetop.repair.cumulative import isotonic, relax_cumulative, relax_isotonic
-from treetop.repair.node import (
+from treetop.repair._cumulative import isotonic, relax_cumulative, relax_isotonic
+from treetop.repair._node import (
     ORDERS,
     REPAIRS,
     NodeRepair,
@@ -12,8 +12,8 @@ from treetop.repair.node import (
     euclidean,
     register_repair,
 )
-from treetop.repair.projection import certified, project_tree, relax_tree
-from treetop.repair.tree import Tree, whole_weights
+from treetop.repair._projection import certified, project_tree, relax_tree
+from treetop.repair._tree import Tree, whole_weights
 
 __all__ = [
     "ORDERS", "REPAIRS", "NodeRepair", "Order", "Repair", "RepairOrder", "Tree", "certified", "chebyshev", "euclidean",

@@ -19,7 +19,7 @@ from treetop._util.kernel import kernel
 from treetop._util.system import in_runs
 from treetop.noise import Key, Keystream
 from treetop.repair import Tree, isotonic, project_tree, relax_cumulative, relax_tree
-from treetop.repair.cumulative import relax_direct, sum_offset
+from treetop.repair._cumulative import relax_direct, sum_offset
 from treetop.repair.state import mix
 
 # Whole numbers for the parts of regions, with two sums each: over the parts size by size, and over the sizes.

@@ -31,8 +31,8 @@ from treetop.domain.spine import Spine
 from treetop.errors import PlanError
 from treetop.noise import Key
 from treetop.noise.sampler import sampler
+from treetop.plan.group_plan import SIZE, spine_of_numbers
 from treetop.plan.group_unit import GroupUnit
-from treetop.plan.groups import SIZE, spine_of_numbers
 from treetop.plan.workload import Part, without_margins
 from treetop.privacy import Loss, Split, Unit
 from treetop.release.errors import SIZES, LevelErrors, errors_of, margin_errors_of

@@ -20,9 +20,9 @@ from treetop.errors import ReleaseError
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS, Depths, are_dates, trees_of
+from treetop.exporting.page_statements import attribute_label, counted, or_more, plainly
 from treetop.exporting.places import Places
 from treetop.exporting.sheet import Page
-from treetop.exporting.statements import attribute_label, counted, or_more, plainly
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.selection import Selection
 

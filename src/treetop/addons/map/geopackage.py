@@ -43,7 +43,7 @@ _WGS84 = 4326
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class FeatureLayer:
     """One table of a GeoPackage."""
 
     name: str
@@ -59,7 +59,7 @@ class GeoPackage:
     """One file to be written."""
 
     file: str
-    layers: Sequence[Layer]
+    layers: Sequence[FeatureLayer]
     day: str
     rows: int
     total: int
@@ -77,7 +77,7 @@ class GeoPackage:
                 self._write(database, layer)
             database.commit()
 
-    def _write(self, database: sqlite3.Connection, layer: Layer) -> None:
+    def _write(self, database: sqlite3.Connection, layer: FeatureLayer) -> None:
         taken = {"fid", "geom"} if layer.kind else {"fid"}
         names = list(_distinct(layer.table.column_names, taken))
         kinds = ["TEXT" if pa.types.is_string(kind) else "INTEGER" for kind in layer.table.schema.types]
@@ -156,15 +156,17 @@ def geopackage_of(request: Request, table: pa.Table) -> GeoPackage:
     if all(end in depths and end in (request.places or {}) for end in ENDS):
         layers.append(_flows(request))
     taken: set[str] = set()
-    named = [Layer("counts", table), *layers]
+    named = [FeatureLayer("counts", table), *layers]
     names = _distinct([layer.name for layer in named], taken)
-    named = [Layer(name, own.table, own.kind, own.shapes, own.extent) for name, own in zip(names, named, strict=True)]
+    named = [
+        FeatureLayer(name, own.table, own.kind, own.shapes, own.extent) for name, own in zip(names, named, strict=True)
+    ]
     day = str(release.card.get("time") or "2000-01-01")[:10]
     total = int(pc.sum(table["count"]).as_py() or 0)
     return GeoPackage("counts.gpkg", [*named[1:], named[0]], day, table.num_rows, total)
 
 
-def _layers(request: Request, boundaries: Boundaries | None) -> Iterator[Layer]:
+def _layers(request: Request, boundaries: Boundaries | None) -> Iterator[FeatureLayer]:
     """Yield places by attribute and level: outlines where they are known, and points otherwise."""
     trees, places = trees_of(request.release), request.places or {}
     for name in attributes_of(request.release):
@@ -177,13 +179,13 @@ def _layers(request: Request, boundaries: Boundaries | None) -> Iterator[Layer]:
             if boundaries is not None and depth == outlined:
                 shapes = [boundaries.shapes.get(code) for code in codes]
                 extent = _extent(ring for shape in shapes if shape for polygon in shape for ring in polygon)
-                yield Layer(
+                yield FeatureLayer(
                     called, rows, _POLYGONS, [None if one is None else _polygons(one) for one in shapes], extent
                 )
             elif name in places:
                 points = _positions(places[name].at(tree, depth), rows[name])
                 known = points[~np.isnan(points[:, 0])]
-                yield Layer(called, rows, _POINT, [_dot(point) for point in points], _extent([known]))
+                yield FeatureLayer(called, rows, _POINT, [_dot(point) for point in points], _extent([known]))
 
 
 def _positions(places: Places, codes: pa.ChunkedArray) -> np.ndarray:
@@ -197,7 +199,7 @@ def _dot(point: np.ndarray) -> bytes | None:
     return None if np.isnan(point[0]) else _blob(1, np.ascontiguousarray(point, "<f8").tobytes())
 
 
-def _flows(request: Request) -> Layer:
+def _flows(request: Request) -> FeatureLayer:
     """Return the flows between places with positions as straight lines."""
     trees, places = trees_of(request.release), request.places or {}
     rows = with_outside(counts_at(request.release, request.depths, ENDS, more=True))
@@ -205,7 +207,7 @@ def _flows(request: Request) -> Layer:
     lines = np.stack(ends, axis=1)
     lost = np.isnan(lines).any(axis=(1, 2))
     shapes = [None if gone else _blob(2, _points(line)) for line, gone in zip(lines, lost, strict=True)]
-    return Layer("flows", rows, _LINE, shapes, _extent([lines[~lost].reshape(-1, 2)]))
+    return FeatureLayer("flows", rows, _LINE, shapes, _extent([lines[~lost].reshape(-1, 2)]))
 
 
 def _make(request: Request) -> Content:

@@ -16,8 +16,8 @@ from treetop.addons.map.atlas import Atlas, Spots, Traffic, unrolled
 from treetop.addons.map.boundaries import Boundaries
 from treetop.domain.hierarchy import Hierarchy
 from treetop.exporting.levels import Depths, counts_at, trees_of
+from treetop.exporting.page_statements import carries_no_noise
 from treetop.exporting.places import Places
-from treetop.exporting.statements import carries_no_noise
 from treetop.plan.workload import CONFIDENCE
 from treetop.release.intervals.nodes import risk_of
 from treetop.release.margins import find

@@ -16,14 +16,14 @@ from treetop.addons.map import is_mapped, make_map
 from treetop.addons.map.geopackage import geopackage_of
 from treetop.addons.site.guarantee import GuaranteePage
 from treetop.addons.site.page import KINDS, MainPage
-from treetop.addons.site.tables import joined, rows_of, totals_of
+from treetop.addons.site.site_tables import joined, rows_of, totals_of
 from treetop.errors import ReleaseError
 from treetop.exporting.any_table import notes_of, rows_at
 from treetop.exporting.formats import Content, Format, Request
 from treetop.exporting.language import Language
+from treetop.exporting.page_statements import notes_on
 from treetop.exporting.sheet import LARGEST, LONGEST, Page, Sheet, Workbook, count_guarded
 from treetop.exporting.standards import LARGEST_TEXT, csvw_of, dcat_of, jsonstat_of, parquet_of, sdmx_of
-from treetop.exporting.statements import notes_on
 from treetop.release.folder import PAGE as CARD
 from treetop.release.folder import drafted
 

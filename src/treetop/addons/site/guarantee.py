@@ -10,7 +10,7 @@ from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import render as render_page
 from treetop.card import in_words
 from treetop.exporting.language import ENGLISH, Language
-from treetop.exporting.statements import (
+from treetop.exporting.page_statements import (
     counted,
     covered,
     exceptions,

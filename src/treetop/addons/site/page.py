@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from treetop._util.distribution import DISTRIBUTION
 from treetop.addons.pages import render as render_page
-from treetop.addons.site.tables import TOGETHER, PageRows, highest_zero
+from treetop.addons.site.site_tables import TOGETHER, PageRows, highest_zero
 from treetop.card import in_words
 from treetop.domain.constraints import INVARIANT
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.language import Language
 from treetop.exporting.levels import ENDS, Depths, trees_of
-from treetop.exporting.statements import (
+from treetop.exporting.page_statements import (
     attribute_at,
     attribute_label,
     called,

@@ -31,7 +31,7 @@ from treetop.addons.studio.background import Stopped, Work
 from treetop.addons.studio.folder import is_site
 from treetop.addons.studio.forms import Form, Upload, read_form
 from treetop.addons.studio.guard import Guard
-from treetop.addons.studio.state import Stale, write
+from treetop.addons.studio.plan_state import Stale, write
 from treetop.addons.studio.steps import accuracy, columns, explore, protected, publish, release, review, table
 from treetop.addons.studio.wording import STEPS as NAMES
 from treetop.addons.studio.wording import in_page_words

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from treetop.inspection import Column
-from treetop.inspection.columns import words
+from treetop.inspection.column_profile import words
 from treetop.plan.file.edit import changed, parsed, without_section
 
 _SECTION = "template"

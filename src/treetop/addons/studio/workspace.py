@@ -15,7 +15,7 @@ from treetop.addons.studio.folder import LEDGERS, PLANS, Folder
 from treetop.addons.studio.guard import Keys
 from treetop.addons.studio.job import Job
 from treetop.addons.studio.made_up import MadeUp, made_up
-from treetop.addons.studio.state import History, PlanText
+from treetop.addons.studio.plan_state import History, PlanText
 from treetop.domain.spine import Spine
 from treetop.errors import DataError, LedgerError, PlanError, PlanFileError, TreetopError, visible
 from treetop.inspection import Inspection, inspect_table

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from treetop.plan.fields._field import DEGREES, FAMILIES, GROUPS, RECORDS, Field, PlanContext, Section, Values, follow
 from treetop.plan.fields.declarations import ALL_FIELDS
-from treetop.plan.fields.field import DEGREES, FAMILIES, GROUPS, RECORDS, Field, PlanContext, Section, Values, follow
 from treetop.plan.resolution import Resolution
 
 if TYPE_CHECKING:
-    from treetop.plan.file.graph import GraphFile
+    from treetop.plan.file._graph import GraphFile
     from treetop.plan.plan import Plan
 
 __all__ = ["DEGREES", "FAMILIES", "GROUPS", "RECORDS", "Field", "PlanContext"]

@@ -17,12 +17,12 @@ from treetop.domain.branches import Ragged
 from treetop.domain.constraints import INVARIANT
 from treetop.domain.marginal import DEFAULT_MARGINS
 from treetop.domain.spine import RESERVED, Spine
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.domain.unit import Neighbours, Policy
 from treetop.io.source import OPTIONS, BlankLines
 from treetop.noise import LAWS
 from treetop.plan import degree_unit, group_unit
-from treetop.plan.fields.field import (
+from treetop.plan.fields._field import (
     DATES,
     DEGREES,
     DELIMITER,

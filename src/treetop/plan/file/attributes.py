@@ -22,8 +22,8 @@ from treetop.io import table as tables
 from treetop.io.row_batch import as_text, first_missing
 from treetop.io.source import Source, as_public
 from treetop.plan import fields
+from treetop.plan.fields._field import Section
 from treetop.plan.fields.declarations import ATTRIBUTE, SOURCES
-from treetop.plan.fields.field import Section
 
 _OF_A_FILE = (
     "codes", "child", "parent", "ragged", "name", "names", "latitude", "longitude", "delimiter", "encoding",

@@ -12,7 +12,7 @@ from typing import Any
 
 from treetop.plan import fields
 from treetop.plan.fields.declarations import ATTRIBUTE, CLEANING, FACT
-from treetop.plan.file.stated import PlanFile
+from treetop.plan.file._stated import PlanFile
 from treetop.plan.plan import Plan
 
 _OF_GROUPS = ("unit", "groups", "loss", "data")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from treetop._util.files import resolved
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.domain.unit import IdClean
 from treetop.inspection import GroupLayout, Inspection
 from treetop.inspection.suggest import Suggestion, sound_levels

@@ -13,7 +13,7 @@ from treetop.card import RunInfo, describe_release
 from treetop.card.rebuild import rebuild_plan
 from treetop.errors import ReleaseError
 from treetop.plan.workload import CONFIDENCE
-from treetop.release.estimates.whole_numbers import lower_error, lower_error_under
+from treetop.release.estimates._whole_numbers import lower_error, lower_error_under
 from treetop.release.measurements import Measurements, align
 from treetop.release.tree import ReleasedTree
 from treetop.repair import REPAIRS

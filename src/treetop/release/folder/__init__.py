@@ -1,8 +1,7 @@
 """The release folder: written whole or not at all, and read back with its own hierarchies."""
 
-from treetop.release.folder.place import check_place, claimed
-from treetop.release.folder.read import in_parts, load, read_card, read_contents, read_domain, read_spine
-from treetop.release.folder.shards import (
+from treetop.release.folder._read import in_parts, load, read_card, read_contents, read_domain, read_spine
+from treetop.release.folder._shards import (
     COUNT_PARTS,
     EVIDENCE_PARTS,
     FOLDERS,
@@ -17,7 +16,7 @@ from treetop.release.folder.shards import (
     shard_files,
     top_table,
 )
-from treetop.release.folder.tables import (
+from treetop.release.folder._tables import (
     CARD,
     COUNTS,
     DAMAGE,
@@ -43,7 +42,8 @@ from treetop.release.folder.tables import (
     read_text,
     unresolved_table,
 )
-from treetop.release.folder.write import Draft, drafted, save, sizes, stored_tables
+from treetop.release.folder._write import Draft, drafted, save, sizes, stored_tables
+from treetop.release.folder.place import check_place, claimed
 
 __all__ = [
     "CARD", "COUNTS", "COUNT_PARTS", "DAMAGE", "EVIDENCE", "EVIDENCE_PARTS", "FACTS", "FOLDERS", "HIERARCHIES", "INDEX",

@@ -12,7 +12,7 @@ from platform import node
 from shutil import disk_usage, rmtree
 
 from treetop.errors import ReleaseError
-from treetop.release.folder.tables import CARD, HIERARCHIES
+from treetop.release.folder._tables import CARD, HIERARCHIES
 
 _ROOM = 1 << 20  # less free space than this holds no release
 _LONGEST = f"{HIERARCHIES}/{'0' * 64}.parquet"  # the longest name in a release folder

@@ -20,8 +20,8 @@ from treetop.measure.readers import leaves_above_zero
 from treetop.measure.vectors import measured_groups
 from treetop.noise import Key
 from treetop.noise.gate import Gate
+from treetop.plan.group_plan import SIZE, GroupSizeReader
 from treetop.plan.group_unit import Form, GroupUnit
-from treetop.plan.groups import SIZE, GroupSizeReader
 from treetop.plan.plan import Plan
 from treetop.plan.region_histograms import Method, Public, RegionHistograms, region_tree
 from treetop.repair.groups import round_cumulative, round_direct

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from treetop._util.numbers import plain
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.made_up import MOST, MadeUpRelease, MadeUpRow, release_made_up
-from treetop.addons.studio.state import PlanText
+from treetop.addons.studio.plan_state import PlanText
 from treetop.addons.studio.workspace import Workspace
 from treetop.advice import at_epsilon, epsilon_for, filled_in, known_outlook, loss_for
 from treetop.card import in_words

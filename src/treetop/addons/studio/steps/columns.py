@@ -10,13 +10,13 @@ from typing import Any
 from treetop.addons.studio.background import report_share
 from treetop.addons.studio.folder import TABLES
 from treetop.addons.studio.forms import Done, Form
-from treetop.addons.studio.state import PlanText, level_names, spine_changes, with_renamed
+from treetop.addons.studio.plan_state import PlanText, level_names, spine_changes, with_renamed
 from treetop.addons.studio.steps.table import raw
 from treetop.addons.studio.workspace import Workspace
 from treetop.domain.coding import UNITS
 from treetop.domain.hierarchy import Hierarchy
 from treetop.domain.spine import sound_name
-from treetop.domain.standards import STANDARDS
+from treetop.domain.standard_hierarchies import STANDARDS
 from treetop.errors import DataError, IncompletePlan, PlanFileError, TreetopError
 from treetop.inspection import HierarchyFile, Inspection, Match
 from treetop.inspection.lookup import READING

@@ -9,7 +9,7 @@ from typing import Any
 
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Done, Form
-from treetop.addons.studio.state import PlanText, spine_changes, with_renamed, write
+from treetop.addons.studio.plan_state import PlanText, spine_changes, with_renamed, write
 from treetop.addons.studio.templates import plan_from, templates
 from treetop.addons.studio.workspace import Workspace, refuse_database
 from treetop.errors import DataError, PlanFileError, TreetopError

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.dtypes import Ints
+from treetop.advice._report import Report
 from treetop.advice.public import NOT_COMPARED, Prior, is_release, private_tables, refuse_private
-from treetop.advice.report import Report
 from treetop.errors import DataError, PlanError
 from treetop.io.source import Source, as_public
 from treetop.io.table import read

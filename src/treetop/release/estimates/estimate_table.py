@@ -20,7 +20,7 @@ from treetop.domain.spine_level import Level
 from treetop.domain.table_cells import Depths
 from treetop.domain.unit import TOTAL
 from treetop.errors import QueryError
-from treetop.measure.margins import groups_of
+from treetop.measure.margin_tables import groups_of
 from treetop.release.estimates.reestimate import all_measurements
 from treetop.release.margins import MarginTable, codes_of
 from treetop.release.measurements import TreeLevel, measured_tree

@@ -19,11 +19,11 @@ from treetop.io.row_batch import as_text
 from treetop.io.source import OPTIONS, BlankLines, Positions, Prepare, Source, as_public
 from treetop.io.table import read, same_table
 from treetop.plan import fields
+from treetop.plan.fields._field import OPEN, Section
 from treetop.plan.fields.declarations import ATTRIBUTE
-from treetop.plan.fields.field import OPEN, Section
+from treetop.plan.file._graph import GraphFile, private_tables
 from treetop.plan.file.attributes import Attribute, Lookup, read_attributes, read_lookups
-from treetop.plan.file.graph import GraphFile, private_tables
-from treetop.plan.groups import inner
+from treetop.plan.group_plan import inner
 from treetop.plan.plan import Plan
 from treetop.privacy import Loss
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from treetop.card.html import bound, statement_sha256
 from treetop.domain.constraints import COUNTED, LISTED
-from treetop.domain.standards import coding_of
+from treetop.domain.standard_hierarchies import coding_of
 from treetop.errors import HierarchyError, ReleaseError
 from treetop.io.source import Prepare
 from treetop.plan.fields.declarations import ELSEWHERE
@@ -23,7 +23,7 @@ from treetop.plan.file import describe_plan
 from treetop.plan.plan import Plan
 from treetop.release import folder as files
 from treetop.release.estimates.reestimate import with_lower_error
-from treetop.release.intervals.tables import fitted_leaves
+from treetop.release.intervals.table_evidence import fitted_leaves
 from treetop.release.measurements import FEW_NODES
 from treetop.release.release import Release
 

@@ -20,8 +20,8 @@ from treetop.domain.spine import Spine
 from treetop.domain.spine_level import Level
 from treetop.errors import ReleaseError, TreetopError
 from treetop.privacy import TOTAL
-from treetop.release.folder import tables as files
-from treetop.release.folder.shards import INDEX, TOP, leaves_in, read_shards
+from treetop.release.folder import _tables as files
+from treetop.release.folder._shards import INDEX, TOP, leaves_in, read_shards
 
 if TYPE_CHECKING:
     from treetop.release.release import Release

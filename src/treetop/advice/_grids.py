@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from treetop._util.numbers import Number, plain
 from treetop._util.picture import INK, label_ends, new_figure, plain_ticks, save_figure, tidy
-from treetop.advice.error_laws import mean_absolute_of_count
-from treetop.advice.losses import definition_of, with_epsilon
+from treetop.advice._error_laws import mean_absolute_of_count
+from treetop.advice._losses import definition_of, with_epsilon
+from treetop.advice._report import Report, Row
 from treetop.advice.public import Planned, open_plan, refuse_other_kinds
-from treetop.advice.report import Report, Row
 from treetop.errors import LossError
 from treetop.plan.workload import text_table
 

@@ -15,8 +15,8 @@ from treetop.errors import PlanFileError, TreetopError
 from treetop.io.row_batch import say_kept
 from treetop.io.source import OPTIONS, Prepare, Source, as_source
 from treetop.plan import fields
+from treetop.plan.fields._field import NAME, Section
 from treetop.plan.fields.declarations import CLEANING, READING
-from treetop.plan.fields.field import NAME, Section
 from treetop.privacy import Unit
 from treetop.privacy.relation import GraphUnit, check_entity, check_relation
 

@@ -21,6 +21,7 @@ from typing import Any
 from treetop._util.files import resolved
 from treetop.errors import LedgerError, Overspent
 from treetop.ledger import budget as spending
+from treetop.ledger._log import Content, Log, Record
 from treetop.ledger.budget import Budget, Spending
 from treetop.ledger.entry import (
     Balance,
@@ -36,7 +37,6 @@ from treetop.ledger.entry import (
     spelt,
 )
 from treetop.ledger.entry import new as new_name
-from treetop.ledger.log import Content, Log, Record
 from treetop.privacy.composition import Cells
 from treetop.privacy.loss import Currency, Loss
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from treetop._util.system import Progress
 from treetop.counts.counts import Counts
 from treetop.engine.engine import Executor
+from treetop.measure._regrouped import RefinedLevel
 from treetop.measure.level import CHUNK, Descended, Frontier, SpillBuffer, Step, gathered, refine, runs
 from treetop.measure.measure import NOTHING
-from treetop.measure.regrouped import RefinedLevel
 from treetop.noise import Key
 from treetop.plan.resolution import HighMeasurements, number_of_tests
 from treetop.plan.workload import Measured, noise_of

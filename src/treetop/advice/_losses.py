@@ -16,9 +16,9 @@ from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
 from treetop._util.numbers import Number, delta_between_0_and_1, plain, positive
-from treetop.advice.error_laws import mean_absolute_of_count
+from treetop.advice._error_laws import mean_absolute_of_count
+from treetop.advice._report import Report
 from treetop.advice.public import Planned, open_plan, refuse_other_kinds
-from treetop.advice.report import Report
 from treetop.domain.marginal import MARGIN, table_named
 from treetop.domain.spine import Spine
 from treetop.domain.unit import TOTAL

@@ -19,10 +19,10 @@ import pyarrow as pa
 from treetop._util.choices import nearest
 from treetop._util.dtypes import Floats
 from treetop._util.system import Progress
+from treetop.advice._outlooks import known_outlook
+from treetop.advice._report import Cell, Report, Row
 from treetop.advice.expected import LEAST_SHARE, Depths, ErrorModel, Tables, best_shares, expected_errors, sizes_of
-from treetop.advice.outlooks import known_outlook
 from treetop.advice.public import Planned, Prior, counts_groups, open_plan, twin_of
-from treetop.advice.report import Cell, Report, Row
 from treetop.advice.trials import OWN_FACTS, TrialOptions, differs, table_errors
 from treetop.counts.constraint_reader import COUNT
 from treetop.domain.constraints import COUNTED, INVARIANT, Fact, PublicFacts

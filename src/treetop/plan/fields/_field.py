@@ -18,8 +18,8 @@ from treetop.errors import PlanFileError, TreetopError
 from treetop.io.source import as_positions, is_whole
 
 if TYPE_CHECKING:
-    from treetop.plan.file.graph import GraphFile
-    from treetop.plan.file.stated import PlanFile
+    from treetop.plan.file._graph import GraphFile
+    from treetop.plan.file._stated import PlanFile
     from treetop.plan.plan import Plan
 
 

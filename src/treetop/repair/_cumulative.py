@@ -23,7 +23,7 @@ from treetop._util.dtypes import real_numbers, whole_number, whole_numbers
 from treetop._util.kernel import kernel
 from treetop._util.system import in_runs
 from treetop.errors import NumberError
-from treetop.repair.tree import Tree
+from treetop.repair._tree import Tree
 
 # Isotonic repair: the nearest sequences that never decrease, by pooling adjacent violators.
 

@@ -14,8 +14,8 @@ from treetop._util.kernel import kernel
 from treetop._util.system import in_runs
 from treetop.errors import NumberError
 from treetop.noise import Key, Keystream
+from treetop.repair._tree import Tree
 from treetop.repair.state import mix
-from treetop.repair.tree import Tree
 
 # The nearest whole numbers of a tree: slopes of costs, merged in a window around a point near the optimum.
 

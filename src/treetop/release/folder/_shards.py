@@ -31,7 +31,7 @@ from treetop.domain.constraints import PublicFacts
 from treetop.domain.spine import Spine
 from treetop.errors import ReleaseError
 from treetop.measure.measure import Evidence, LevelEvidence
-from treetop.release.folder import tables as files
+from treetop.release.folder import _tables as files
 from treetop.release.intervals.boxes import Range
 from treetop.release.measurements import KeptMeasurements
 from treetop.release.shards import Leaves, Shard, Shards, Top

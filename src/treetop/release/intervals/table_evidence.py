@@ -28,7 +28,7 @@ from treetop.counts.counts import pack
 from treetop.domain.marginal import Margin, cells_of
 from treetop.domain.spine import Spine
 from treetop.fit import CombinedTables, Depths, Grid, NoisyTable, combine, component_variances, joint_fit
-from treetop.fit.tables import within
+from treetop.fit.noisy_tables import within
 from treetop.noise import DiscreteGaussian, Law
 from treetop.noise.sum_noise import sum_margins
 from treetop.release.intervals.boxes import Boxes

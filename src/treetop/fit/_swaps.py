@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.kernel import kernel
-from treetop.fit.tables import Depths, Grid, Ints, NoisyTable, Reals
+from treetop.fit.noisy_tables import Depths, Grid, Ints, NoisyTable, Reals
 
 LEAF_WEIGHT = 4.0
 """Weight of the distance to the fit in single cells, beside the largest weight of a table, or this if it is less."""

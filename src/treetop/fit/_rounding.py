@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from treetop._util.kernel import kernel
 from treetop.errors import NumberError
-from treetop.fit.tables import Depths, Grid, Ints, Reals
+from treetop.fit.noisy_tables import Depths, Grid, Ints, Reals
 
 _SCALINGS = 20
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from treetop._util.kernel import kernel
 from treetop.errors import NumberError
 from treetop.fit.combine import NormalEquations, combine
-from treetop.fit.tables import Depths, Grid, NoisyTable, Reals
+from treetop.fit.noisy_tables import Depths, Grid, NoisyTable, Reals
 
 STRENGTH = 0.1
 """λ in units of 1/σ: a multiplier of 1 moves a cell by this share of a standard deviation."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from treetop._util.arrays import first_disorder
 from treetop._util.dtypes import Ints
-from treetop.checking.counting import compared, differences, told
+from treetop.checking._counting import compared, differences, told
 from treetop.counts.counts import pack
 from treetop.errors import ReleaseError
 from treetop.measure.facts import FactCounts

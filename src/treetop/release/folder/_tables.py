@@ -29,7 +29,7 @@ from treetop.measure.measure import NOTHING, Evidence, LevelEvidence, Remainders
 from treetop.noise import Law
 from treetop.noise.law import described_law
 from treetop.plan.mechanism import JointMechanism
-from treetop.release.intervals.tables import TableEvidence
+from treetop.release.intervals.table_evidence import TableEvidence
 from treetop.release.margins import MarginTable, agreed_margins, bounds_of, codes_of
 from treetop.release.measurements import LevelMeasurements, Measurements, align, remainder_intervals
 from treetop.release.shards import Shards

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from treetop.fit._entropy import FittedTable, fit
+from treetop.fit._rounding import round_down, whole_margin
+from treetop.fit._swaps import seed_of, swap
 from treetop.fit.combine import CombinedTables, combine
-from treetop.fit.entropy import FittedTable, fit
-from treetop.fit.rounding import round_down, whole_margin
-from treetop.fit.swaps import seed_of, swap
-from treetop.fit.tables import Depths, Grid, Ints, NoisyTable, Reals, join, within
+from treetop.fit.noisy_tables import Depths, Grid, Ints, NoisyTable, Reals, join, within
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,13 +27,13 @@ from treetop.io.source import leaves_out, selected
 from treetop.plan import fields
 from treetop.plan.constraints_kept import known_levels
 from treetop.plan.degrees import DEGREE, NEIGHBOURS, degree_plan, regional_degree_plan
+from treetop.plan.fields._field import Section
 from treetop.plan.fields.declarations import ANY_ATTRIBUTES, ELSEWHERE, FACT, ORDERS
-from treetop.plan.fields.field import Section
+from treetop.plan.file._graph import DEGREES, as_ordinary, read_graph
+from treetop.plan.file._stated import ParsedPlan, PlanFile, read_stated
 from treetop.plan.file.attributes import read_hierarchies
-from treetop.plan.file.graph import DEGREES, as_ordinary, read_graph
-from treetop.plan.file.stated import ParsedPlan, PlanFile, read_stated
+from treetop.plan.group_plan import SIZE, GroupSizeReader, group_plan
 from treetop.plan.group_unit import GroupUnit
-from treetop.plan.groups import SIZE, GroupSizeReader, group_plan
 from treetop.plan.mechanism import MOST_CELLS, JointMechanism, TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.workload import named_split

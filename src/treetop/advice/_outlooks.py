@@ -18,8 +18,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treetop.advice._losses import say_loss
+from treetop.advice._report import Report, Row
 from treetop.advice.expected import Expected, expected_errors
-from treetop.advice.losses import say_loss
 from treetop.advice.public import (
     Planned,
     counts_groups,
@@ -29,7 +30,6 @@ from treetop.advice.public import (
     refuse_other_kinds,
     refuse_private,
 )
-from treetop.advice.report import Report, Row
 from treetop.domain.spine import BELOW, TIMES, Spine
 from treetop.errors import PlanError, TreetopError
 from treetop.io.table import read

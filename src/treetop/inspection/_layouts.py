@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from treetop.errors import DataError
-from treetop.inspection.columns import Column, words
+from treetop.inspection.column_profile import Column, words
 from treetop.inspection.suggest import Suggestion
 
 _GROUP = words("household hh hhid hhnr dwelling family haushalt menage foyer hogar famiglia")

@@ -22,9 +22,9 @@ from treetop.card.run_info import RunInfo
 from treetop.card.schema import validate
 from treetop.errors import ReleaseError
 from treetop.plan.file import describe_plan
-from treetop.release.folder import tables as files
+from treetop.release.folder import _tables as files
+from treetop.release.folder._shards import INDEX, TOP, index_rows, leaves_file, shard_files, top_table
 from treetop.release.folder.place import check_name, claimed, scratch, sync, take_place, writing
-from treetop.release.folder.shards import INDEX, TOP, index_rows, leaves_file, shard_files, top_table
 from treetop.release.shards import Shards, cut
 
 if TYPE_CHECKING:

@@ -15,10 +15,18 @@ import numpy as np
 from treetop._util.dtypes import Floats, Ints
 from treetop._util.numbers import Number, positive
 from treetop._util.system import Progress
-from treetop.advice.error_laws import Term, error_law, least_error, least_loss
-from treetop.advice.losses import REST, add_rest, definition_of, levels_named, loss_report, share_of_loss, smallest_loss
+from treetop.advice._error_laws import Term, error_law, least_error, least_loss
+from treetop.advice._losses import (
+    REST,
+    add_rest,
+    definition_of,
+    levels_named,
+    loss_report,
+    share_of_loss,
+    smallest_loss,
+)
+from treetop.advice._report import Report
 from treetop.advice.public import Planned, Prior, counts_groups, layers, open_plan, prior_of
-from treetop.advice.report import Report
 from treetop.advice.trials import Nodes, TrialOptions, public_twin, simulate, squared_errors
 from treetop.counts.counts import Counts, layout, pack
 from treetop.domain.spine import Spine

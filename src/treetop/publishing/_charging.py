@@ -21,7 +21,7 @@ from treetop.io.table import Table
 from treetop.ledger import Ledger, Reservation, unit_text, warn_of_network
 from treetop.ledger.entry import listed
 from treetop.measure.questions import Batch
-from treetop.plan.groups import inner
+from treetop.plan.group_plan import inner
 from treetop.plan.plan import Plan
 from treetop.publishing.releasing import Run, RunOptions, measure_release
 from treetop.release.release import Release

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from treetop._util.lazy import FrozenMap
-from treetop.domain.standards import STANDARDS, make_standard
+from treetop.domain.standard_hierarchies import STANDARDS, make_standard
 from treetop.io.row_batch import as_plain, as_text
 
 # Census codes of the United States: 2 digits for the state, 5 for the county, and so on.

@@ -17,7 +17,7 @@ from treetop.domain.spine import TIMES
 from treetop.domain.table_cells import CellNumbering, below
 from treetop.exporting.any_table import attributes_of
 from treetop.exporting.levels import Depths, are_dates, counts_at, trees_of
-from treetop.exporting.statements import carries_no_noise
+from treetop.exporting.page_statements import carries_no_noise
 from treetop.noise import Law
 from treetop.noise.sum_noise import sum_margins
 from treetop.release.count_table import outside
