@@ -89,6 +89,12 @@ def test_every_format_is_written_and_told(
         assert told["rows"] == len(release.count)
 
 
+def test_the_share_of_the_written_files_is_reported(folder: Path, release: tt.Release) -> None:
+    shares: list[float] = []
+    tt.export(folder, "flowmap", "out", coordinates="places.csv", share=shares.append)
+    assert shares == [0.5, 1.0]
+
+
 def test_people_are_told_what_was_written_and_warned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["export", str(folder), "--to", "od", "--out", "flows.csv", "--level", "region"])
     shown = capsys.readouterr()

@@ -176,3 +176,39 @@ def test_a_page_that_takes_long_says_how_much_of_the_table_is_read(
         visitor.see("table")
         shown = [page.plain for page in visitor.pages if "data-working" in page.text]
         assert any("40 % of the table are read" in page for page in shown), shown
+
+
+@pytest.mark.parametrize(
+    ("step", "function", "option", "told", "form"),
+    [
+        ("publish", "export", "share", (0.4,), {"out": "public", "release": "release"}),
+        (
+            "accuracy",
+            "release_made_up",
+            "progress",
+            ("descending", 0.4),
+            {"by": "epsilon", "epsilon": "1", "delta": "1e-8", "resolve": "full", "total": "500"},
+        ),
+    ],
+)
+def test_a_site_and_a_twin_say_how_much_of_them_is_done(
+    own: Visitor, monkeypatch: pytest.MonkeyPatch, step: str, function: str, option: str, told: Any, form: Any
+) -> None:
+    start(own)
+    own.wait()
+    module = import_module(f"treetop.addons.studio.steps.{step}")
+    plain = getattr(module, function)
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        options[option](*told)
+        time.sleep(1)
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr("treetop.addons.studio.app._LONG", 0.2)
+    monkeypatch.setattr(module, function, slow)
+    own.send(step, **form)
+    if step == "accuracy":
+        own.see(step)
+    shown = [page.plain for page in own.pages if "data-working" in page.text]
+    what = {"publish": "of the files are written", "accuracy": "of the twin are released"}[step]
+    assert any(f"40 % {what}" in page for page in shown), shown

@@ -188,8 +188,10 @@ def export(release: Release | Selection | str | Path, to: str, out: str | Path, 
         guarded = count_guarded(pa.concat_arrays(codes).unique())
     _announce(files[0], target.out, options)
     with target.draft() as draft:
-        for file in files:
+        for number, file in enumerate(files, 1):
             file.write(draft / target.named(file.file))
+            if (share := options.get("share")) is not None:
+                share(number / len(files))
     main = files[0]
     unresolved = 0 if made.skipped or loaded.whole.left is None else loaded.total - main.total
     warning = in_words(loaded.card.get("warning"))

@@ -55,6 +55,8 @@ class Options(TypedDict, total=False):
     """Whether to allow more than a thousand million records; otherwise they are refused."""
     progress: Progress | None
     """Called with the number of records as they are written."""
+    share: Callable[[float], object] | None
+    """Called with the share of the files that are written."""
     announce: Callable[[str], object] | None
     """Called with a sentence on the size of a large export."""
 

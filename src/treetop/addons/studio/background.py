@@ -16,10 +16,10 @@ _here = threading.local()
 """The piece of work that a thread does."""
 
 
-def report_share(share: float) -> None:
-    """Note which share of the table is read by the work of this thread, if it is any."""
+def report_share(share: float, done: str = "of the table are read") -> None:
+    """Note which share is done by the work of this thread, if it is any, and of what."""
     if (work := getattr(_here, "work", None)) is not None:
-        work.share = share
+        work.share, work.of = share, done
 
 
 class Stopped(TreetopError):
@@ -35,7 +35,9 @@ class Work(Generic[T]):
         self.problem: BaseException | None = None
         self.stopped = False
         self.share = 0.0
-        """Which share of the table is read; 0 or 1 while nothing is known."""
+        """Which share is done; 0 or 1 while nothing is known."""
+        self.of = ""
+        """What it is a share of, and what was done with it."""
         self._act = act
         self._start = time.monotonic()
         self._done = threading.Event()

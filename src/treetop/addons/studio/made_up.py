@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from treetop._util.dtypes import Ints
+from treetop._util.system import Progress
 from treetop.advice.expected import Depths
 from treetop.advice.trials import fitted
 from treetop.counts.counts import Counts
@@ -110,7 +111,9 @@ class MadeUpRelease:
         return rows
 
 
-def release_made_up(plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0) -> MadeUpRelease:
+def release_made_up(
+    plan: Plan, twin: MadeUp, level: str | None = None, seed: int = 0, progress: Progress | None = None
+) -> MadeUpRelease:
     """Release a made-up twin once by the plan, with noise that anybody can compute.
 
     `level` is one of the spine; the finest when None. The limit of contributions is not tried: the twin has no ids.
@@ -122,7 +125,7 @@ def release_made_up(plan: Plan, twin: MadeUp, level: str | None = None, seed: in
     card: dict[str, Any] = {"private": False, "title": plan.title, "plan": {"confidence": plan.confidence}}
     if plan.confidence is not None:
         card["accuracy"] = {"confidence": plan.confidence}
-    table = run_plan(fitted(plan, counts), counts, key, card).level(level)
+    table = run_plan(fitted(plan, counts), counts, key, card, progress=progress).level(level)
     depths = spine.depths(spine.levels[-1].index if level is None else spine.level(level).index)
     columns = []
     for name, tree, depth in zip(spine.attributes, spine.trees, depths, strict=True):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treetop._util.numbers import plain
+from treetop.addons.studio.background import report_share
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.made_up import MOST, MadeUpRelease, MadeUpRow, release_made_up
 from treetop.addons.studio.plan_state import PlanText
@@ -186,7 +187,9 @@ def twin(workspace: Workspace, file: PlanFile, level: str | None, total: int) ->
     if level is None:
         return None
     made = workspace.twin(file.plan.spine, total)
-    tried = release_made_up(file.plan, made, level)
+    tried = release_made_up(
+        file.plan, made, level, progress=lambda _, share: report_share(share, "of the twin are released")
+    )
     rows = tried.rows(ROWS)
     top = max((max(row.made_up, row.released, row.upper or 0) for row in rows), default=1) or 1
     return {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from treetop.addons.studio.background import report_share
 from treetop.addons.studio.folder import TABLES, free
 from treetop.addons.studio.forms import Done, Form
 from treetop.addons.studio.workspace import Workspace
@@ -49,6 +51,7 @@ def act(workspace: Workspace, form: Form) -> Done:
         coordinates=workspace.folder.file(form.get("coordinates")) if form.get("coordinates") else None,
         skip_missing="skip_missing" in form,
         force="force" in form,
+        share=partial(report_share, done="of the files are written"),
     )
     notes = "".join(f" {note[0].upper()}{note[1:]}." for note in done.notes)
     return Done("publish", f"{out.name} is written: {done.rows:,} rows, {done.total:,} in all.{notes}")
