@@ -660,3 +660,18 @@ def test_a_closed_pipe_is_no_traceback(here: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert done.returncode in (0, 141)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('order = "destination-first"', 'order = "joint"'),
+        ("[data]", "[release]\nresolve = { fdr = 0.1 }\n[data]"),
+        ("[data]", '[release]\nprefer = "lower-error"\n[data]'),
+    ],
+)
+def test_parts_are_refused_before_anything_is_read_if_all_is_measured_together(here: Path, old: str, new: str) -> None:
+    Path("plan.toml").write_text(plan_file((old, new)))
+    tt.read_plan("plan.toml")
+    assert "is written as one part" in release.fails("plan.toml", "no such file", "--out", "out", "--part", 2)
+    assert not Path("out").exists()

@@ -31,12 +31,14 @@ from treetop.ledger import Reservation
 from treetop.measure.readers import read_true_counts
 from treetop.plan.file import PlanFile, describe_plan, read_plan
 from treetop.plan.file.attributes import Lookup
+from treetop.plan.mechanism import TopDown
 from treetop.plan.plan import Plan
 from treetop.plan.workload import LevelAccuracy
 from treetop.publishing._charging import Account, ChargedRun, report_spent_loss
 from treetop.publishing.releasing import RunOptions
 from treetop.release.folder import claimed, drafted
 from treetop.release.release import Release
+from treetop.repair import REPAIRS
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,10 @@ def publish(
         if (options.columns, options.count, options.description, options.period) != (None, None, "", None):
             raise PlanError("the plan file says columns, count, description and period: leave them out, or correct it")
         options = replace(options, keep_measurements=options.keep_measurements or file.keep_measurements)
-    if part is not None and plan.reader.axis is not None:
+    if part is not None and (not TopDown.runs(plan) or plan.resolve != "full" or REPAIRS[plan.repair].again):
         raise PlanError(
-            "a release of group sizes or degrees is written as one part, since its intervals rest on all that was "
-            "measured together: leave `part` out"
+            "a release of group sizes, degrees, a joint fit, with `resolve` or with the lower error is written as one "
+            "part, since its intervals rest on all that was measured together: leave `part` out"
         )
     run, place = ChargedRun(plan, options, facts), Path(out)
     with claimed(place, force) as beside:
