@@ -48,7 +48,7 @@ def test_the_wheel_installs_into_an_empty_environment_and_runs_on_what_it_ships(
     assert {"treetop/examples/flights/plan.toml", "treetop/examples/flights/flights.csv"} <= names
     pages = {
         f"treetop/addons/{name}"
-        for name in (*("site/page.html", "site/guarantee.html", "map/script/paint.js"), *("pages/head.html"))
+        for name in ("site/page.html", "site/guarantee.html", "map/script/paint.js", "pages/head.html")
     }
     pages |= {"treetop/exporting/words/en.toml", "treetop/exporting/words/de.toml"}
     pages |= {f"treetop/addons/studio/pages/{name}" for name in ("base.html", "studio.css", "studio.js")}
