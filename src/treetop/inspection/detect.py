@@ -12,6 +12,8 @@ from treetop.io.excel import sheet_sizes
 from treetop.io.source import Source, reads_once
 
 _PIECE = 1 << 20
+_ELSEWHERE = bytes(set(range(256)) - set(range(0x80, 0xA0)))
+"""All bytes but those that are letters and quotes in cp1252 only."""
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -59,9 +61,8 @@ def encoding_of(file: Path) -> str | None:
                 decoder.decode(b"", final=True)
             except UnicodeDecodeError:
                 stream.seek(0)
-                controls = bytes(range(0x80, 0xA0))  # letters and quotes in cp1252 only
                 while piece := stream.read(_PIECE):
-                    if piece.translate(None, delete=bytes(set(range(256)) - set(controls))):
+                    if piece.translate(None, delete=_ELSEWHERE):
                         return "cp1252"
                 return "latin-1"
     except OSError:

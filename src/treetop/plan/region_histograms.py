@@ -30,7 +30,6 @@ from treetop.repair import groups as repairs
 if TYPE_CHECKING:
     from treetop.plan.plan import Plan
 
-GroupRepair: TypeAlias = Literal["joint", "exact"]
 Public: TypeAlias = Literal["total", "regions"]
 Method: TypeAlias = tuple[str, Callable[..., Ints]]
 """A name in the paper, and the repair: a function from measurements to counts that add up."""
